@@ -1,0 +1,13 @@
+"""Backends: ways of computing attention, one file each, and the registry that knows them all."""
+
+from posattn.backends.auto import AutoBackend as AutoBackend
+from posattn.backends.base import AttentionBackend as AttentionBackend
+from posattn.backends.base import AttentionCall as AttentionCall
+from posattn.backends.base import backends as registry
+from posattn.backends.eager import EagerBackend as EagerBackend
+from posattn.backends.eager import logits_by_term as logits_by_term
+from posattn.backends.eager import probabilities as probabilities
+from posattn.backends.sdpa import SDPABackend as SDPABackend
+
+names = registry.names
+get = registry.get

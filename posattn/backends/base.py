@@ -1,0 +1,59 @@
+"""`AttentionBackend`: one way of computing attention, and the registry of them."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from posattn.bias import AttentionBias, RelativeValues, Visibility
+from posattn.errors import BackendRefusal
+from posattn.registry import Registry
+from posattn.shapes import KeyHeads, QueryHeads
+
+
+@dataclass(frozen=True)
+class AttentionCall:
+    """`softmax(scale * query . key + bias) value` over the visible keys, with all it needs.
+
+    A query that sees no key gets zeros. `dropout` is the share of probabilities dropped, 0 outside of
+    training.
+    """
+
+    query: QueryHeads
+    key: KeyHeads
+    value: KeyHeads
+    scale: float
+    bias: AttentionBias | None = None
+    visibility: Visibility = Visibility(())
+    relative_values: RelativeValues | None = None
+    dropout: float = 0.0
+
+
+class AttentionBackend(ABC):
+    """One way of computing attention. It refuses with reasons what it cannot do, and drops nothing."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def refusals(self, call: AttentionCall) -> list[str]:
+        """Return every reason why this backend cannot run the call; empty if it can."""
+
+    @abstractmethod
+    def run(self, call: AttentionCall) -> QueryHeads:
+        """Return the attended values of a call that has no refusals."""
+
+    def rank(self, call: AttentionCall) -> int:
+        """Return the place of this backend in `auto`'s order for this call; the lowest is tried first."""
+        return 100
+
+    def attend(self, call: AttentionCall) -> QueryHeads:
+        """Run the call, or raise with all reasons; never hand it to another backend."""
+        if reasons := self.refusals(call):
+            raise BackendRefusal(
+                f"backend '{self.name}' cannot run this attention: {'; '.join(reasons)}. "
+                "Choose another backend, or 'auto'"
+            )
+        return self.run(call)
+
+
+
+backends: Registry[type[AttentionBackend]] = Registry("backend", "posattn.backends")

@@ -1,0 +1,28 @@
+"""`AttentionBias`: what a mechanism adds to the scaled logits, as a value between mechanisms and backends."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from torch import Tensor
+
+from posattn.shapes import Logits
+
+ScoreMod: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+"""(score, batch, head, query index, key index) -> score with the bias added, as FlexAttention has it."""
+
+
+class AttentionBias(ABC):
+    """A term added to the scaled logits, before what is invisible is left out and the softmax taken."""
+
+    @abstractmethod
+    def materialize(self) -> Logits:
+        """Return the whole bias; slow, and by definition right. Size-1 axes broadcast."""
+
+    @abstractmethod
+    def score_mod(self) -> ScoreMod:
+        """Return the same bias one logit at a time."""
+
+    @abstractmethod
+    def terms(self) -> Mapping[str, Logits]:
+        """Return the named terms whose sum is `materialize()`."""

@@ -1,0 +1,46 @@
+"""A bias that is a function of head and distance alone (ALiBi, KERPLE)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, final, no_type_check
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from posattn.bias.base import AttentionBias, ScoreMod
+from posattn.shapes import Logits, Pairs
+
+DistanceFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""(distance, head) -> bias, for integer tensors that broadcast against each other."""
+
+
+@final
+@dataclass(frozen=True)
+class DistanceBias(AttentionBias):
+    """`bias[b, h, i, j] = function(distance[b, i, j], h)`."""
+
+    name: str
+    distance: Pairs
+    num_heads: int
+    function: DistanceFunction
+
+    @override
+    def materialize(self) -> Logits:
+        head = torch.arange(self.num_heads, device=self.distance.device)
+        return self.function(self.distance[:, None], head[None, :, None, None])
+
+    @override
+    def terms(self) -> Mapping[str, Logits]:
+        return {self.name: self.materialize()}
+
+    @override
+    def score_mod(self) -> ScoreMod:
+        distance, function = self.distance, self.function
+        batches = distance.shape[0]
+
+        @no_type_check
+        def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return score + function(distance[b if batches > 1 else 0, i, j], h)
+
+        return add_bias

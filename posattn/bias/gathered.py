@@ -1,0 +1,103 @@
+"""A bias looked up by bucket in per-token scores (DeBERTa, Shaw, T5, Transformer-XL)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final, no_type_check
+
+from jaxtyping import Float
+from torch import Tensor
+from typing_extensions import override
+
+from posattn.bias.base import AttentionBias, ScoreMod
+from posattn.shapes import Logits, Pairs
+
+
+@final
+@dataclass(frozen=True)
+class QueryScores(AttentionBias):
+    """`bias[b, h, i, j] = scores[b, h, i, bucket[b, i, j]]`: how each query likes each bucket."""
+
+    name: str
+    scores: Float[Tensor, "batch heads query buckets"]
+    bucket: Pairs
+
+    @override
+    def materialize(self) -> Logits:
+        batch, heads = self.scores.shape[:2]
+        bucket_BHQK = self.bucket[:, None].expand(batch, heads, -1, -1)
+        return self.scores.gather(-1, bucket_BHQK)
+
+    @override
+    def terms(self) -> Mapping[str, Logits]:
+        return {self.name: self.materialize()}
+
+    @override
+    def score_mod(self) -> ScoreMod:
+        scores, bucket = self.scores, self.bucket
+        batches = bucket.shape[0]
+
+        @no_type_check
+        def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return score + scores[b, h, i, bucket[b if batches > 1 else 0, i, j]]
+
+        return add_bias
+
+
+@final
+@dataclass(frozen=True)
+class KeyScores(AttentionBias):
+    """`bias[b, h, i, j] = scores[b, h, j, bucket[b, i, j]]`: how each key likes each bucket."""
+
+    name: str
+    scores: Float[Tensor, "batch heads key buckets"]
+    bucket: Pairs
+
+    @override
+    def materialize(self) -> Logits:
+        batch, heads = self.scores.shape[:2]
+        bucket_BHKQ = self.bucket.transpose(1, 2)[:, None].expand(batch, heads, -1, -1)
+        return self.scores.gather(-1, bucket_BHKQ).transpose(-1, -2)
+
+    @override
+    def terms(self) -> Mapping[str, Logits]:
+        return {self.name: self.materialize()}
+
+    @override
+    def score_mod(self) -> ScoreMod:
+        scores, bucket = self.scores, self.bucket
+        batches = bucket.shape[0]
+
+        @no_type_check
+        def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return score + scores[b, h, j, bucket[b if batches > 1 else 0, i, j]]
+
+        return add_bias
+
+
+@final
+@dataclass(frozen=True)
+class BucketScores(AttentionBias):
+    """`bias[b, h, i, j] = scores[h, bucket[b, i, j]]`: the same for all tokens (T5, p2p)."""
+
+    name: str
+    scores: Float[Tensor, "heads buckets"]
+    bucket: Pairs
+
+    @override
+    def materialize(self) -> Logits:
+        return self.scores[:, self.bucket].transpose(0, 1)  # [H, B, Q, K] -> [B, H, Q, K]
+
+    @override
+    def terms(self) -> Mapping[str, Logits]:
+        return {self.name: self.materialize()}
+
+    @override
+    def score_mod(self) -> ScoreMod:
+        scores, bucket = self.scores, self.bucket
+        batches = bucket.shape[0]
+
+        @no_type_check
+        def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return score + scores[h, bucket[b if batches > 1 else 0, i, j]]
+
+        return add_bias

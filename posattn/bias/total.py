@@ -1,0 +1,54 @@
+"""The sum of several biases, each term under its own name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final, no_type_check
+
+from torch import Tensor
+from typing_extensions import override
+
+from posattn.bias.base import AttentionBias, ScoreMod
+from posattn.shapes import Logits
+
+
+@final
+@dataclass(frozen=True)
+class SumBias(AttentionBias):
+    """The sum of `parts`, of which there is at least one."""
+
+    parts: tuple[AttentionBias, ...]
+
+    @override
+    def materialize(self) -> Logits:
+        total = self.parts[0].materialize()
+        for part in self.parts[1:]:
+            total = total + part.materialize()
+        return total
+
+    @override
+    def terms(self) -> Mapping[str, Logits]:
+        named: dict[str, Logits] = {}
+        for part in self.parts:
+            for name, value in part.terms().items():
+                named[name] = named[name] + value if name in named else value
+        return named
+
+    @override
+    def score_mod(self) -> ScoreMod:
+        mods = [part.score_mod() for part in self.parts]
+
+        @no_type_check
+        def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            for mod in mods:
+                score = mod(score, b, h, i, j)
+            return score
+
+        return add_bias
+
+
+def total_bias(parts: Sequence[AttentionBias | None]) -> AttentionBias | None:
+    """Return the sum of the given biases, leaving out the absent ones; None if all are absent."""
+    present = tuple(part for part in parts if part is not None)
+    if len(present) > 1:
+        return SumBias(present)
+    return present[0] if present else None

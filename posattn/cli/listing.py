@@ -1,0 +1,124 @@
+"""`posattn list`: what a recipe can name."""
+
+import inspect
+import sys
+from enum import StrEnum
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from posattn.cli.app import JsonOption, app, print_json
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    MECHANISMS = "mechanisms"
+    BACKENDS = "backends"
+    DECODERS = "decoders"
+    RECIPES = "recipes"
+    STUDIES = "studies"
+    CORPORA = "corpora"
+    TOKENIZERS = "tokenizers"
+    OBJECTIVES = "objectives"
+    EVALUATIONS = "evaluations"
+
+
+_REGISTRIES = {
+    Kind.MECHANISMS: ("posattn.mechanisms", "mechanisms"),
+    Kind.BACKENDS: ("posattn.backends", "backends"),
+    Kind.DECODERS: ("posattn.encoder.decoders", "decoders"),
+    Kind.CORPORA: ("posattn.training.text.corpora", "corpora"),
+    Kind.TOKENIZERS: ("posattn.training.text.tokenizers", "tokenizers"),
+    Kind.OBJECTIVES: ("posattn.training.objectives", "objectives"),
+    Kind.EVALUATIONS: ("posattn.comparison.evaluations", "evaluations"),
+}
+
+
+@app.command(
+    "list",
+    epilog="Examples: posattn list mechanisms | posattn list recipes | "
+    "posattn list backends --json",
+)
+def list_command(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")], as_json: JsonOption = False
+) -> None:
+    """List what ships with posattn and what plug-ins add, by the names that recipes use."""
+    rows = _files(kind) if kind in (Kind.RECIPES, Kind.STUDIES) else _entries(*_REGISTRIES[kind])
+    if as_json:
+        print_json(rows)
+        return
+    _draw(rows, str(kind))
+
+
+def _entries(module: str, attribute: str) -> list[dict[str, Any]]:
+    registry = getattr(import_module(module), attribute)
+    plugins = registry.plugins()
+    rows = [
+        {
+            "name": name,
+            "summary": _summary(registry.get(name)),
+            "options": _options(registry.get(name)),
+            "from": plugins[name].distribution if name in plugins else "posattn",
+        }
+        for name in registry.names()
+    ]
+    broken = [
+        {"name": plugin.name, "from": plugin.distribution, "problem": plugin.problem}
+        for plugin in plugins.values()
+        if plugin.problem
+    ]
+    return rows + broken
+
+
+def _summary(entry: Any) -> str:
+    config = getattr(entry, "Config", None)
+    for source in (entry, config):
+        text = inspect.getdoc(source) if source is not None else None
+        if text and not (inspect.isclass(entry) and text == inspect.getdoc(entry.__mro__[1])):
+            return text.split("\n\n")[0].replace("\n", " ").strip().split(". ")[0]
+    return ""
+
+
+def _options(entry: Any) -> dict[str, Any]:
+    from posattn.recipe.writer import plain_default
+
+    config = getattr(entry, "Config", None)
+    fields = config.model_fields if config is not None else {}
+    return {key: plain_default(field) for key, field in fields.items() if key != "name"}
+
+
+def _files(kind: Kind) -> list[dict[str, Any]]:
+    from posattn.recipe.reader import read_file
+    from posattn.recipe.shipped import shipped_names
+
+    names = shipped_names("study" if kind is Kind.STUDIES else "recipe")
+    rows = []
+    for name, path in names.items():
+        data = read_file(path).data
+        rows.append({"name": name, "summary": data.get("description", ""), "path": str(path)})
+    return rows
+
+
+def _draw(rows: list[dict[str, Any]], title: str) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(title, no_wrap=True, style="bold")
+    table.add_column("what it is", overflow="fold")
+    if rows and "options" in rows[0]:
+        table.add_column("options", overflow="fold")
+    for row in rows:
+        cells = [row["name"], row.get("summary", "")]
+        if "problem" in row:
+            cells[1] = f"cannot be used (package {row['from']}): {row['problem']}"
+        elif row.get("from", "posattn") != "posattn":
+            cells[1] = f"{row['summary']} (package {row['from']})"
+        if "options" in row:
+            cells.append(", ".join(row["options"]) or "none")
+        table.add_row(*(Text(cell) for cell in cells))
+    Console(file=sys.stdout).print(table)

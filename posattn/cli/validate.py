@@ -1,0 +1,46 @@
+"""`posattn validate`: whether a recipe or a study can run, without running it."""
+
+import sys
+
+from posattn.cli.app import JsonOption, RecipeArgument, SetOption, app, print_json
+from posattn.errors import PosattnError
+
+
+@app.command(
+    epilog="Examples: posattn validate rope | posattn validate my/recipe.yaml --set train.steps=10 | "
+    "posattn validate quick (a study)"
+)
+def validate(recipe: RecipeArgument, overrides: SetOption, as_json: JsonOption = False) -> None:
+    """Check a recipe, or a study with all its arms: exit 0, or 2 with every fault found.
+
+    The model is built without memory or weights, and the chosen backend is asked for refusals.
+    """
+    try:
+        facts = _validate(recipe, overrides)
+    except PosattnError as error:
+        if as_json:
+            print_json({"valid": False, "error": str(error)})
+        raise
+    if as_json:
+        print_json({"valid": True, **facts})
+    else:
+        sys.stdout.write(f"{facts['name']}: valid {facts['kind']} ({facts['about']})\n")
+
+
+def _validate(reference: str, overrides: list[str]) -> dict[str, str]:
+    from posattn.recipe.reader import read_file
+    from posattn.recipe.shipped import find_recipe
+
+    path = find_recipe(reference, kind=None)
+    if "arms" in read_file(path).data:
+        return _validate_study(path, overrides)
+    from posattn.recipe.check import check_recipe
+    from posattn.recipe.schema import load_recipe
+
+    loaded = load_recipe(path, overrides)
+    checked = check_recipe(loaded)
+    return {
+        "kind": "recipe",
+        "name": loaded.name,
+        "about": f"{checked.parameters:,} parameters, backend {checked.backend}",
+    }

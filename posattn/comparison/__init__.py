@@ -1,0 +1,1 @@
+"""Studies: plan, proof of control, runs, evaluations, statistics, report."""

@@ -1,0 +1,48 @@
+"""What an evaluation is: something measured on each trained model, or once on all arms of a study."""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from posattn.config import NamedConfig
+from posattn.registry import Registry
+
+if TYPE_CHECKING:
+    from posattn.comparison.evaluations.arena import Arena
+    from posattn.comparison.evaluations.subject import Subject
+
+
+class EvaluationConfig(NamedConfig):
+    """The options of an evaluation."""
+
+
+class Evaluation(ABC):
+    """A kind of measurement; it registers by name, with its options in `Config`."""
+
+    Config: ClassVar[type[EvaluationConfig]]
+
+
+class RunEvaluation(Evaluation):
+    """Measures one trained model, in the process that trained it."""
+
+    @abstractmethod
+    def __init__(self, config: Any) -> None:
+        """Take the options, an instance of `Config`."""
+
+    @abstractmethod
+    def evaluate(self, subject: "Subject") -> dict[str, Any]:
+        """Return plain numbers by name; a number that cannot be had is None, with a reason."""
+
+
+class StudyEvaluation(Evaluation):
+    """Measures all arms together, after the runs."""
+
+    @abstractmethod
+    def __init__(self, config: Any) -> None:
+        """Take the options, an instance of `Config`."""
+
+    @abstractmethod
+    def measure(self, arena: "Arena") -> None:
+        """Measure and write the evaluation's own file into the study folder."""
+
+
+evaluations: Registry[type[Evaluation]] = Registry("evaluation", "posattn.evaluations")

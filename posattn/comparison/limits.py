@@ -1,0 +1,141 @@
+"""What a study cannot show, said from its own numbers."""
+
+from typing import Any
+
+from posattn.comparison import wording
+from posattn.comparison.results_schema import Results
+from posattn.comparison.study_files import StudyFiles
+
+DESCRIPTIVE = (
+    "Losses by length and by position, learning curves and all secondary scores are shown with "
+    "their spread and are not tested: read no verdict from them."
+)
+
+
+def limits(results: Results, files: StudyFiles) -> list[str]:
+    """Return one sentence or two per limit, the weightiest first."""
+    found = [
+        _training(results),
+        _learning_rates(files),
+        _seeds(results),
+        _detectable(results),
+        _budgets(results),
+        _text(results),
+        _speed(results),
+        DESCRIPTIVE,
+    ]
+    return [sentence for sentence in found if sentence]
+
+
+def _training(results: Results) -> str:
+    finished = [run for run in results.runs if run.state == "finished"]
+    if not finished:
+        return "No run is finished: nothing here is a result yet."
+    tokens, steps = max(run.tokens for run in finished), max(run.step for run in finished)
+    counts = [a.sizes.parameters for a in results.arms if a.sizes.parameters is not None]
+    size = f" of {wording.large(max(counts))} parameters at most" if counts else ""
+    return (
+        f"Size and stage: models{size} after {wording.count(steps)} steps and "
+        f"{wording.large(tokens)} tokens. Differences this early need not hold at the end of a long "
+        "training, nor at a larger size; mechanisms that learn faster look better here."
+    )
+
+
+def _learning_rates(files: StudyFiles) -> str:
+    rates: dict[Any, set[str]] = {}
+    for run in files.runs:
+        train = (run.recipe or {}).get("train") or {}
+        if "learning_rate" in train:
+            rates.setdefault(train["learning_rate"], set()).add(run.arm)
+    if not rates:
+        return ""
+    if len(rates) == 1:
+        return (
+            f"Tuning: one learning rate ({next(iter(rates))}) for all arms, tuned for none of them "
+            "here. An arm may look worse because this rate suits it less."
+        )
+    parts = [f"{rate} ({', '.join(sorted(arms))})" for rate, arms in rates.items()]
+    return f"Tuning: learning rates differ by arm: {'; '.join(parts)}."
+
+
+def _seeds(results: Results) -> str:
+    return (
+        f"Seeds: {wording.plural(len(results.study.seeds), 'seed')} per arm, paired. Seeds vary "
+        "initialisation, data order and masks, not the split of the text nor the hyper-parameters."
+    )
+
+
+def _detectable(results: Results) -> str:
+    metric = results.primary
+    parts, below = [], []
+    for contrast in results.family("baseline"):
+        judged, mean = contrast.judgement, contrast.difference.mean
+        if judged is None or judged.smallest_detectable is None or mean is None:
+            continue
+        parts.append(f"{contrast.first} {wording.score(metric, judged.smallest_detectable)}")
+        if abs(mean) < judged.smallest_detectable:
+            below.append(contrast.first)
+    if not parts:
+        return ""
+    text = (
+        "Smallest differences from the baseline that this study would have shown with 80 % power "
+        f"after correction ({metric.unit_of_difference}): {', '.join(parts)}."
+    )
+    if below:
+        text += f" The differences seen for {wording.listed(below)} are below theirs."
+    return text
+
+
+def _budgets(results: Results) -> str:
+    base = results.baseline
+    left = []
+    for arm in results.arms:
+        if arm.is_baseline:
+            continue
+        parts = []
+        if arm.sizes.parameters and base.sizes.parameters:
+            parts.append(f"parameters {_percent(arm.sizes.parameters / base.sizes.parameters)}")
+        if arm.sizes.flops_per_token and base.sizes.flops_per_token:
+            ratio = arm.sizes.flops_per_token / base.sizes.flops_per_token
+            parts.append(f"operations {_percent(ratio)}")
+        timed = next((s.ratio for s in arm.speed if s.stage == "training_step" and s.ratio), None)
+        if timed:
+            parts.append(f"time per step {_percent(timed.median)}")
+        if parts:
+            left.append(f"{arm.name}: {', '.join(parts)}")
+    if not left:
+        return "Budgets: arms are matched by steps and tokens, not by parameters or time."
+    return (
+        "Budgets: arms are matched by steps and tokens. Left over against the baseline: "
+        f"{'; '.join(left)}."
+    )
+
+
+def _percent(ratio: float) -> str:
+    change = wording.signed((ratio - 1) * 100, 1)
+    return f"{change} %"
+
+
+def _text(results: Results) -> str:
+    data = results.recipe.get("data") or {}
+    corpus = data.get("corpus")
+    name = corpus.get("name") if isinstance(corpus, dict) else corpus
+    length = results.study.train_length
+    if name is None and length is None:
+        return ""
+    trained = f", in sequences of {length} tokens" if length else ""
+    named = f" ({name})" if name else ""
+    return (
+        f"Text: one corpus{named}{trained}. Other text, languages and lengths may order the "
+        "mechanisms differently."
+    )
+
+
+def _speed(results: Results) -> str:
+    if results.speed is None:
+        return "Speed was not measured."
+    device = results.speed.conditions.get("device", "one device")
+    return (
+        f"Speed: times are of {device} at this size and length, on a machine that may have been "
+        "shared; another device or length can reverse them."
+    )

@@ -1,0 +1,58 @@
+"""The scores that a study can be judged by: what each measures, in what unit, and which way is better."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from posattn.registry import Registry
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One score of a run: where `evaluations.json` holds it, its unit and its direction.
+
+    Stored values are multiplied by `factor` and printed with `digits` decimals.
+    """
+
+    name: str
+    label: str
+    unit: str
+    better: Literal["lower", "higher"]
+    section: str
+    key: str
+    digits: int = 3
+    factor: float = 1.0
+    difference_unit: str = ""
+
+    @property
+    def unit_of_difference(self) -> str:
+        """Return the unit of a difference of two values."""
+        return self.difference_unit or self.unit
+
+
+metrics: Registry[Metric] = Registry("metric", "posattn.metrics")
+
+metrics.add(
+    "validation_loss",
+    Metric(
+        "validation_loss",
+        "validation loss",
+        "nats per masked token",
+        "lower",
+        section="validation",
+        key="loss",
+    ),
+)
+metrics.add(
+    "validation_accuracy",
+    Metric(
+        "validation_accuracy",
+        "validation accuracy",
+        "% of masked tokens",
+        "higher",
+        section="validation",
+        key="accuracy",
+        digits=1,
+        factor=100.0,
+        difference_unit="percentage points",
+    ),
+)

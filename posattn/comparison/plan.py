@@ -1,0 +1,188 @@
+"""The plan of a study: every arm's resolved recipe, every run, and control before the first step."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from posattn.comparison.control import DeclaredFactors, Finding, check_arms
+from posattn.comparison.differences import describe, differences, under, written_changes
+from posattn.comparison.study import STUDY_WORDS, Study
+from posattn.errors import RecipeError
+from posattn.recipe.difference import flatten
+from posattn.recipe.merge import merge
+from posattn.recipe.reader import Document
+from posattn.recipe.resolve import resolve_recipe
+from posattn.recipe.scalars import plain
+from posattn.recipe.schema import Recipe, recipe_data, recipe_digest, recipe_from_document
+from posattn.recipe.writer import write_yaml
+from posattn.training.durable import read_json, strict_json, write_bytes, write_json
+
+THREADS = 1
+"""Threads of a run whose recipe names none: runs are side by side, one on each core."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One column of the comparison: what the study wrote, and the recipe that came of it."""
+
+    name: str
+    changes: Mapping[str, Any]
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One arm with one seed; `folder` is relative to the study's."""
+
+    arm: str
+    seed: int
+    recipe: Recipe
+
+    @property
+    def folder(self) -> str:
+        """Return the run's folder, with slashes on every system."""
+        return f"runs/{self.arm}/seed-{self.seed}"
+
+    @property
+    def key(self) -> str:
+        """Return the run's name in messages."""
+        return f"{self.arm}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """A study with all that follows from it. Runs are ordered so that seeds get complete early."""
+
+    study: Study
+    arms: tuple[Arm, ...]
+    runs: tuple[PlannedRun, ...]
+    control: tuple[Finding, ...]
+
+    @property
+    def threads(self) -> int:
+        """Return the threads of each run."""
+        return self.runs[0].recipe.train.threads or 1
+
+    def with_control(self, findings: list[Finding]) -> "StudyPlan":
+        """Return the plan with the findings after the runs behind those before them."""
+        return replace(self, control=(*self.control, *findings))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as it stands in plan.json."""
+        study = self.study
+        return {
+            "study": study.name,
+            **{word: getattr(study, word) for word in STUDY_WORDS},
+            "arms": [_arm_to_json(arm) for arm in self.arms],
+            "seeds": list(study.seeds),
+            "baseline": study.baseline,
+            "primary": study.primary,
+            "varies": list(study.varies),
+            "declared": dict(study.declared),
+            "evaluations": [item.model_dump(mode="json") for item in study.evaluations],
+            "threads": self.threads,
+            "runs": [{"arm": run.arm, "seed": run.seed, "folder": run.folder} for run in self.runs],
+            "control": [finding.to_json() for finding in self.control],
+        }
+
+
+def make_plan(study: Study) -> StudyPlan:
+    """Return the plan of a study; raise `ControlError` if arms differ in more than it declares."""
+    arms = tuple(_arm(study, name) for name in study.arms)
+    recipes = {arm.name: recipe_data(arm.recipe) for arm in arms}
+    factors = DeclaredFactors(study.varies, study.declared)
+    _check_declarations(factors, recipes)
+    control = check_arms(recipes, study.baseline, factors)
+    runs = [
+        PlannedRun(arm.name, seed, _with_seed(arm.recipe, seed))
+        for seed in study.seeds
+        for arm in arms
+    ]
+    return StudyPlan(study, arms, tuple(runs), tuple(control))
+
+
+def write_plan(plan: StudyPlan, out: Path) -> None:
+    """Write study.yaml and plan.json."""
+    study = plan.study.model_dump(mode="json")
+    write_bytes(out / "study.yaml", write_yaml(study).encode())
+    write_json(out / "plan.json", plan.to_json())
+
+
+def check_same_study(plan: StudyPlan, out: Path) -> None:
+    """Raise `RecipeError` with the differences if `out` holds the runs of another study."""
+    path = out / "plan.json"
+    if not path.is_file():
+        if (out / "runs").exists():
+            raise RecipeError(
+                f"{out} holds runs but no plan.json, so it is not known what they are runs of; "
+                "choose another folder"
+            )
+        return
+    there, now = (_decisive(content) for content in (read_json(path), _stored(plan)))
+    found = differences(there, now)
+    if found:
+        raise RecipeError(
+            f"{out} holds another study than '{plan.study.name}' is now:\n"
+            f"{describe(found, 'the folder', 'the study')}\n"
+            "Runs of two studies are never mixed: choose another folder with --out, delete this one, "
+            "or take the change back to continue it"
+        )
+
+
+def _stored(plan: StudyPlan) -> dict[str, Any]:
+    """Return the plan as it would come back from its file."""
+    content: dict[str, Any] = json.loads(strict_json(plan.to_json()))
+    return content
+
+
+def _decisive(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return what must be equal for the runs of two plans to belong together."""
+    free = {*STUDY_WORDS, "control", "arms", "runs"}
+    kept = {key: value for key, value in plan.items() if key not in free}
+    return {**kept, "arms": {arm["name"]: arm["recipe"] for arm in plan["arms"]}}
+
+
+def _arm(study: Study, name: str) -> Arm:
+    """Return an arm: the base, over it what all share, over it what the arm changes."""
+    document = resolve_recipe(Path(study.base))
+    data = {key: value for key, value in document.data.items() if key != "description"}
+    document = Document(data, document.origins)
+    for part in (study.overrides("shared"), study.overrides("arms", name)):
+        document = merge(document, part)
+    given = document.data.get("train")
+    if not isinstance(given, dict) or given.get("threads") is None:
+        document = merge(document, Document({"train": {"threads": THREADS}}))
+    recipe = recipe_from_document(merge(document, Document({"name": name})))
+    changes = plain(written_changes(study.arms[name]))
+    assert isinstance(changes, dict)
+    return Arm(name, changes, recipe)
+
+
+def _with_seed(recipe: Recipe, seed: int) -> Recipe:
+    train = recipe.train.model_copy(update={"seed": seed, "data_seed": seed})
+    return recipe.model_copy(update={"train": train})
+
+
+def _check_declarations(factors: DeclaredFactors, recipes: Mapping[str, Any]) -> None:
+    """Refuse a declared path that no arm has: it would allow nothing, or is misspelt."""
+    known = {path for recipe in recipes.values() for path in flatten(recipe)}
+    for prefix in factors.prefixes:
+        if not any(under(path, [prefix]) for path in known):
+            section = prefix.split(".")[0]
+            inside = sorted({".".join(p.split(".")[:2]) for p in known if under(p, [section])})
+            raise RecipeError(
+                f"'{prefix}' is declared to vary, but no arm's recipe has it (in '{section}' there "
+                f"are: {', '.join(inside)})"
+            )
+
+
+def _arm_to_json(arm: Arm) -> dict[str, Any]:
+    return {
+        "name": arm.name,
+        "description": arm.recipe.description or None,
+        "changes": dict(arm.changes),
+        "recipe_digest": recipe_digest(arm.recipe),
+        "recipe": recipe_data(arm.recipe),
+    }

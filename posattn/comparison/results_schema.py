@@ -1,0 +1,271 @@
+"""The schema of results.json (`posattn-results/1`), documented in docs/results_schema.md."""
+
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from posattn.comparison.statistics import PairedDifference, Summary
+from posattn.comparison.verdicts import Judgement
+
+SCHEMA: Literal["posattn-results/1"] = "posattn-results/1"
+
+
+class Part(BaseModel):
+    """A part of the results: frozen, nothing unknown, no NaN."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, serialize_by_alias=True
+    )
+
+
+class MetricInfo(Part):
+    """A score: its unit, which direction is better, where it is primary."""
+
+    name: str
+    label: str
+    unit: str
+    unit_of_difference: str
+    better: Literal["lower", "higher"]
+    primary: bool
+    digits: int
+    factor: float
+
+
+class StudyInfo(Part):
+    """What was planned, and how much of it is done."""
+
+    name: str
+    description: str
+    baseline: str
+    primary: str
+    varies: list[str]
+    seeds: list[int]
+    runs_planned: int
+    runs_finished: int
+    train_length: int | None
+    complete: bool
+
+
+class RunScore(Part):
+    """A score of one run; null with the reason."""
+
+    value: float | None
+    reason: str | None = None
+
+
+class CurvePoint(Part):
+    """Validation loss of one run at one step of training."""
+
+    step: int
+    tokens: int
+    loss: float | None
+
+
+class RunResult(Part):
+    """One arm with one seed. `state` is that of status.json, or "not started"."""
+
+    arm: str
+    seed: int
+    folder: str
+    state: str
+    step: int
+    tokens: int
+    targets: int
+    seconds: float | None
+    resumed: int
+    reason: str | None
+    scores: dict[str, RunScore]
+    curve: list[CurvePoint]
+    other: dict[str, Any]
+    files: dict[str, str]
+
+
+class SeedSummary(Part):
+    """A score over the seeds that finished."""
+
+    summary: Summary
+    values: dict[int, float | None]
+    reason: str | None = None
+
+
+class ArmCurvePoint(Part):
+    """Validation loss at one step, over the finished seeds."""
+
+    step: int
+    tokens: int
+    summary: Summary
+
+
+class LengthPoint(Part):
+    """Validation loss at one sequence length; `refused` is the reason why the arm cannot run it."""
+
+    length: int
+    multiple: float | None
+    summary: Summary
+    refused: str | None = None
+
+
+class PositionBin(Part):
+    """Validation loss of the tokens at positions `start` to `stop - 1`."""
+
+    start: int
+    stop: int
+    summary: Summary
+
+
+class Quartiles(Part):
+    """Median and quartiles of n measurements."""
+
+    n: int
+    median: float
+    lower: float
+    upper: float
+
+
+class SpeedSummary(Part):
+    """One stage of one arm. `ratio` is time per token over the baseline's in the same round."""
+
+    stage: str
+    seconds: Quartiles
+    tokens_per_second: Quartiles
+    ratio: Quartiles | None
+
+
+class Sizes(Part):
+    """Parameters and operations of an arm; `reason` says why they are null."""
+
+    parameters: int | None = None
+    position_parameters: int | None = None
+    embedding_parameters: int | None = None
+    flops_per_token: float | None = None
+    mechanism_flops_per_token: float | None = None
+    reason: str | None = None
+
+
+class ArmResult(Part):
+    """One column of the comparison."""
+
+    name: str
+    is_baseline: bool
+    description: str | None
+    changes: dict[str, Any]
+    contract: str | dict[str, Any] | None
+    recipe_digest: str | None
+    runs_planned: int
+    runs_finished: int
+    scores: dict[str, SeedSummary]
+    curve: list[ArmCurvePoint]
+    length: list[LengthPoint]
+    position: list[PositionBin]
+    speed: list[SpeedSummary]
+    peak_memory_bytes: int | None
+    sizes: Sizes
+
+
+class SampleTest(Part):
+    """Secondary: the same two trained models on the same validation samples, one seed.
+
+    `more` and `fewer` count samples of which `first` got more or fewer tokens right; `p` is the exact
+    McNemar p of these counts.
+    """
+
+    seed: int
+    samples: int
+    more: int
+    fewer: int
+    p: float
+
+
+class SampleInterval(Part):
+    """Secondary: a 95 % paired bootstrap interval over validation samples, seeds held as they are."""
+
+    seeds: int
+    samples: int
+    resamples: int
+    low: float
+    high: float
+
+
+class Contrast(Part):
+    """`first - second` on one score, with the verdict on `first`.
+
+    The families "baseline" and "pairs" are judged; "descriptive" (other scores) has intervals only.
+    """
+
+    metric: str
+    family: Literal["baseline", "pairs", "descriptive"]
+    first: str
+    second: str
+    difference: PairedDifference
+    judgement: Judgement | None
+    sample_interval: SampleInterval | None = None
+    sample_tests: list[SampleTest] = Field(default_factory=list)
+
+
+class ControlResult(Part):
+    """One rule of control; null where it was not checked."""
+
+    rule: str
+    held: bool | None
+    detail: str
+
+
+class SpeedInfo(Part):
+    """Under what conditions the arms were timed, one after the other in each round."""
+
+    conditions: dict[str, Any]
+    rounds: int
+    file: str
+
+
+class Statement(Part):
+    """One plain sentence or two of the answer, under a short heading."""
+
+    heading: str
+    text: str
+
+
+class Results(Part):
+    """All that a study found; the content of results.json."""
+
+    format: Literal["posattn-results/1"] = Field(default=SCHEMA, alias="schema")
+    posattn_version: str
+    study: StudyInfo
+    answer: list[Statement]
+    metrics: list[MetricInfo]
+    arms: list[ArmResult]
+    runs: list[RunResult]
+    contrasts: list[Contrast]
+    groups: list[list[str]]
+    control: list[ControlResult]
+    speed: SpeedInfo | None
+    data: dict[str, Any]
+    environment: dict[str, Any]
+    recipe: dict[str, Any]
+    notes: list[str]
+    limits: list[str]
+
+    def arm(self, name: str) -> ArmResult:
+        """Return the arm of this name."""
+        return next(arm for arm in self.arms if arm.name == name)
+
+    @property
+    def baseline(self) -> ArmResult:
+        """Return the arm that the others are compared with."""
+        return self.arm(self.study.baseline)
+
+    @property
+    def primary(self) -> MetricInfo:
+        """Return the score that the verdicts are about."""
+        return next(metric for metric in self.metrics if metric.primary)
+
+    def family(self, family: str) -> list[Contrast]:
+        """Return the contrasts of one family on the primary score."""
+        return [c for c in self.contrasts if c.family == family and c.metric == self.study.primary]
+
+    def to_json(self) -> str:
+        """Return strict JSON; a number that is not finite raises ValueError."""
+        return json.dumps(
+            self.model_dump(mode="json"), allow_nan=False, ensure_ascii=False, indent=1
+        )

@@ -1,0 +1,88 @@
+"""What a run folder recorded that control compares: recipe, data, starting values, batches, conditions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from posattn.recipe.reader import read_file
+from posattn.recipe.scalars import plain
+from posattn.training.durable import read_json
+from posattn.training.metrics import read_metrics
+from posattn.training.run_folder import RunFolder
+
+CONDITIONS = (
+    "threads",
+    "device",
+    "python",
+    "versions",
+    "blas",
+    "cpu_capability",
+    "deterministic",
+)
+"""The parts of environment.json that can change a number or a time."""
+
+
+@dataclass(frozen=True)
+class RunEvidence:
+    """The records of one run; what it did not write is empty. `planned` is the plan's recipe."""
+
+    arm: str
+    seed: int
+    planned: Mapping[str, Any]
+    recipe: Mapping[str, Any] | None = None
+    status: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    batches: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def finished(self) -> bool:
+        """Return whether the run ended as planned."""
+        return self.status.get("state") == "finished"
+
+    @property
+    def tensors(self) -> Mapping[str, Any]:
+        """Return shape and digest at step 0 of each parameter by name."""
+        found: Mapping[str, Any] = self.parameters.get("tensors", {})
+        return found
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Return what must be equal for numbers and times to be comparable."""
+        return {key: self.environment[key] for key in CONDITIONS if key in self.environment}
+
+    @property
+    def backend(self) -> str:
+        """Return the backend that was chosen for attention, or nothing if none was recorded."""
+        return str(self.environment.get("backend") or "")
+
+
+def read_evidence(folder: Path, arm: str, seed: int, planned: Mapping[str, Any]) -> RunEvidence:
+    """Return what the run in `folder` has recorded so far."""
+    files = RunFolder(folder)
+    lines = read_metrics(files.metrics, "train")
+    return RunEvidence(
+        arm=arm,
+        seed=seed,
+        planned=planned,
+        recipe=_recipe(files.recipe),
+        status=_read(files.status_file),
+        data=_read(files.data),
+        parameters=_read(files.parameters),
+        environment=_read(files.environment),
+        batches={int(line["step"]): str(line["batches"]) for line in lines if "batches" in line},
+    )
+
+
+def _recipe(path: Path) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    data = plain(read_file(path).data)
+    assert isinstance(data, dict)
+    return data
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(read_json(path)) if path.is_file() else {}

@@ -1,0 +1,227 @@
+"""`Study`: a base recipe, arms, seeds and evaluations, as a study file states them."""
+
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, PrivateAttr, model_validator
+
+from posattn.comparison.differences import under
+from posattn.comparison.evaluations import EvaluationConfig, evaluations
+from posattn.comparison.metrics import metrics
+from posattn.config import FrozenConfig, Many, Text, open_field
+from posattn.errors import RecipeError
+from posattn.recipe.explain import validate_document
+from posattn.recipe.merge import Override, merge, override, read_overrides
+from posattn.recipe.reader import Document, KeyPath, Origin, describe_kind, read_file
+from posattn.recipe.resolve import Overrides, absolute_paths
+from posattn.recipe.shipped import find_recipe
+from posattn.training.run_folder import check_run_name
+
+RECIPE_SECTIONS = ("encoder", "decoder", "objective", "data", "train")
+STUDY_WORDS = ("title", "question", "description", "notes")
+
+Seed = Annotated[int, Field(ge=0)]
+
+
+class Study(FrozenConfig):
+    """What is compared, on what, how often, and by which score.
+
+    `shared` are overrides of the base recipe for all arms; `varies` are the dotted paths that the
+    study is about; `declared` are other paths in which arms differ, with the reason for each.
+    """
+
+    name: Text = Field(description="a folder name; by default the file's")
+    title: Text = ""
+    question: Text = Field("", description="what the study is to find out")
+    description: Text = ""
+    notes: Text = ""
+    base: Text = Field(description="a recipe: a path relative to this file, or a shipped name")
+    shared: dict[str, Any] = Field(
+        default_factory=dict, description="overrides of the base recipe that all arms share"
+    )
+    arms: dict[str, dict[str, Any]] = Field(
+        min_length=1, description="by name, what each arm overrides: dotted paths or sections"
+    )
+    varies: Many[Text] = Field(description="the factors: dotted paths in which arms may differ")
+    declared: dict[str, Text] = Field(
+        default_factory=dict,
+        description="other dotted paths in which arms may differ, each with the reason",
+    )
+    baseline: Text = Field(description="the arm that the others are compared with")
+    seeds: Many[Seed] = Field(min_length=1, description="one run of every arm for each")
+    primary: Text = Field("validation_loss", description="the score that verdicts are about")
+    evaluations: Many[open_field(evaluations, EvaluationConfig)]  # type: ignore[valid-type]
+    _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
+
+    def overrides(self, *place: str) -> Document:
+        """Return `shared`, or `arms` and an arm's name, as a document that knows its lines."""
+        data: Any = getattr(self, place[0])
+        for key in place[1:]:
+            data = data[key]
+        origins = _below(self._origins, place)
+        return Document(data, {(): Origin(f"the study {self.name}"), **origins})
+
+    @model_validator(mode="after")
+    def _names_are_portable(self) -> Self:
+        for name in (self.name, *self.arms):
+            try:
+                check_run_name(name)
+            except RecipeError as error:
+                raise ValueError(str(error)) from error
+        folded: dict[str, str] = {}
+        for name in self.arms:
+            other = folded.setdefault(name.lower(), name)
+            if other != name:
+                raise ValueError(
+                    f"the arms '{other}' and '{name}' differ in capitals only; some systems would "
+                    "give them one folder. Rename one"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if self.baseline not in self.arms:
+            known = ", ".join(self.arms)
+            raise ValueError(f"the baseline '{self.baseline}' is no arm (arms: {known})")
+        repeated = sorted({seed for seed in self.seeds if self.seeds.count(seed) > 1})
+        if repeated:
+            raise ValueError(
+                f"seeds must be distinct; given more than once: {', '.join(map(str, repeated))}"
+            )
+        try:
+            metric = metrics.get(self.primary)
+        except RecipeError as error:
+            raise ValueError(f"primary: {error}") from error
+        names = [evaluation.name for evaluation in self.evaluations]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"each evaluation is given once; more often: {', '.join(twice)}")
+        if metric.section not in names:
+            raise ValueError(
+                f"the primary score '{self.primary}' comes from the evaluation "
+                f"'{metric.section}', which this study does not run (it runs: {', '.join(names)})"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _declarations_are_paths(self) -> Self:
+        for path in (*self.varies, *self.declared):
+            if path.split(".")[0] not in RECIPE_SECTIONS or not all(path.split(".")):
+                raise ValueError(
+                    f"'{path}' is no dotted path into a recipe, such as encoder.mechanism "
+                    f"(sections: {', '.join(RECIPE_SECTIONS)})"
+                )
+        for path in ("train.seed", "train.data_seed"):
+            for arm, changes in self.arms.items():
+                if _leads_to(changes, path.split(".")):
+                    raise ValueError(
+                        f"the arm '{arm}' sets {path}; give 'seeds', which are the same in all arms"
+                    )
+        twice = [path for path in self.declared if under(path, self.varies)]
+        if twice:
+            raise ValueError(f"both in 'varies' and 'declared': {', '.join(twice)}; keep one")
+        return self
+
+
+def load_study(reference: str | Path, overrides: Overrides = ()) -> Study:
+    """Return the study `reference`, a path or a shipped name, with `a.b=c` overrides applied.
+
+    An override of a recipe's path (`train.steps=100`) holds for all arms that do not set it
+    themselves. Raises `RecipeError` with file and line.
+    """
+    path = find_recipe(reference, kind="study")
+    document = _expanded(read_file(path))
+    for item in read_overrides(overrides):
+        document = merge(document, _expanded(_for_all_arms(item).document()))
+    document = _with_defaults(document, path)
+    study = validate_document(Study, document, what="study")
+    study._origins.update(document.origins)
+    return study
+
+
+def _for_all_arms(item: Override) -> Override:
+    if item.path[0] not in RECIPE_SECTIONS:
+        return item
+    return Override(("shared", *item.path), item.value, item.origin)
+
+
+def _with_defaults(document: Document, path: Path) -> Document:
+    """Add the name from the file, and say where the base recipe is."""
+    data = {"name": path.stem, **document.data}
+    base = data.get("base")
+    if isinstance(base, str):
+        try:
+            data["base"] = str(find_recipe(base, folder=path.parent))
+        except RecipeError as error:
+            raise type(error)(f"{document.origin(('base',))}: base: {error}") from error
+    for key in ("shared", "arms"):
+        data[key] = _resolved(data.get(key), key, path.parent) if key in data else {}
+    if "arms" not in document.data:
+        del data["arms"]
+    return Document(data, {("name",): Origin(str(path)), **document.origins})
+
+
+def _resolved(value: Any, key: str, folder: Path) -> Any:
+    """Return overrides with relative data paths joined to the study's folder."""
+    if not isinstance(value, dict):
+        return value
+    if key == "shared":
+        return absolute_paths(Document(value), folder).data
+    return {arm: _resolved(changes, "shared", folder) for arm, changes in value.items()}
+
+
+def _expanded(document: Document) -> Document:
+    """Return the study with dotted overrides (`encoder.mechanism: ...`) as nested mappings."""
+    data, origins = dict(document.data), dict(document.origins)
+    places: list[KeyPath] = [("shared",)] if isinstance(data.get("shared"), dict) else []
+    if isinstance(data.get("arms"), dict):
+        data["arms"] = {arm: {} if value is None else value for arm, value in data["arms"].items()}
+        places += [("arms", arm) for arm, value in data["arms"].items() if isinstance(value, dict)]
+    for place in places:
+        holder = data
+        for key in place[:-1]:
+            holder = holder[key]
+        nested = _nest(Document(holder[place[-1]], _below(document.origins, place)))
+        holder[place[-1]] = nested.data
+        origins = {path: origin for path, origin in origins.items() if not _inside(path, place)}
+        origins.update({(*place, *path): origin for path, origin in nested.origins.items()})
+    return Document(data, origins)
+
+
+def _nest(overrides: Document) -> Document:
+    """Return the overrides of one arm as one nested document, in the order they are written."""
+    nested = Document({}, {(): overrides.origin(())})
+    for dotted, value in overrides.data.items():
+        origin = overrides.origin((dotted,))
+        item = override(dotted, value, origin)
+        if item.path[0] not in (*RECIPE_SECTIONS, "description"):
+            raise RecipeError(
+                f"{origin}: '{dotted}' is no part of a recipe; an arm overrides dotted paths such "
+                f"as encoder.mechanism (sections: {', '.join(RECIPE_SECTIONS)})"
+            )
+        if isinstance(value, str | int | float) and dotted in RECIPE_SECTIONS:
+            raise RecipeError(
+                f"{origin}: '{dotted}' is a section of a recipe, a mapping of keys, not "
+                f"{describe_kind(value)}"
+            )
+        single = item.document()
+        origins = dict(single.origins)
+        for path, place in _below(overrides.origins, (dotted,)).items():
+            origins[(*item.path, *path)] = place
+        nested = merge(nested, Document(single.data, origins))
+    return nested
+
+
+def _below(origins: dict[KeyPath, Origin], place: KeyPath) -> dict[KeyPath, Origin]:
+    size = len(place)
+    return {path[size:]: origin for path, origin in origins.items() if path[:size] == place}
+
+
+def _inside(path: KeyPath, place: KeyPath) -> bool:
+    return path[: len(place)] == place
+
+
+def _leads_to(data: Any, path: list[str]) -> bool:
+    if not path:
+        return True
+    return isinstance(data, dict) and path[0] in data and _leads_to(data[path[0]], path[1:])

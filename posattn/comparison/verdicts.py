@@ -1,0 +1,187 @@
+"""Verdicts over families of paired differences: Holm's correction, and groups not told apart.
+
+Only Holm-corrected paired t tests decide. There are two families, each held to 5 %: the contrasts with
+the baseline, and the pairs of the other arms. The second is judged only if a contrast of the first
+holds (or none could be tested), so that a study of equal arms names a winner in at most 5 %.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from posattn.comparison.statistics import (
+    ALPHA,
+    PairedDifference,
+    detectable_in_sd,
+    paired_difference,
+    t_interval,
+)
+
+Better = Literal["lower", "higher"]
+Verdict = Literal["better", "worse", "indistinguishable", "not tested"]
+Scores = Mapping[str, Mapping[int, float]]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What Holm's correction over the family leaves of one paired difference.
+
+    The corrected interval has the level of its step in Holm's procedure, so it excludes zero exactly
+    where the corrected p is below 0.05. `smallest_detectable` is the difference that a family of
+    this size and n would have shown with 80 % power, given the spread that was seen.
+    """
+
+    verdict: Verdict
+    family_size: int
+    p_holm: float | None = None
+    corrected_level: float | None = None
+    corrected_low: float | None = None
+    corrected_high: float | None = None
+    smallest_detectable: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One pair of arms with its difference `first - second` and the verdict on `first`."""
+
+    first: str
+    second: str
+    difference: PairedDifference
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class StudyJudgement:
+    """All pairs of a study, those with the baseline first, and the groups that are not told apart."""
+
+    contrasts: list[Judged]
+    pairs: list[Judged]
+    groups: list[tuple[str, ...]]
+
+
+def judge_study(scores: Scores, baseline: str, better: Better) -> StudyJudgement:
+    """Return every verdict on the arms of `scores` (by arm and seed, finished runs only)."""
+    others = [name for name in scores if name != baseline]
+    contrasts = _judge_family([(name, baseline) for name in others], scores, better)
+    pairs = _judge_family(list(combinations(others, 2)), scores, better)
+    tested = [item for item in contrasts if item.judgement.verdict != "not tested"]
+    if tested and all(item.judgement.verdict == "indistinguishable" for item in tested):
+        gate = min(item.judgement.p_holm or 0.0 for item in tested)
+        pairs = [_behind_closed_gate(item, gate) for item in pairs]
+    told_apart = {
+        frozenset((item.first, item.second)): item.judgement.verdict != "indistinguishable"
+        for item in contrasts + pairs
+        if item.judgement.verdict != "not tested"
+    }
+    testable = [name for name in scores if any(name in pair for pair in told_apart)]
+    return StudyJudgement(contrasts, pairs, groups_not_told_apart(testable, told_apart))
+
+
+def _judge_family(names: list[tuple[str, str]], scores: Scores, better: Better) -> list[Judged]:
+    differences = [paired_difference(scores[first], scores[second]) for first, second in names]
+    judged = zip(names, differences, judge(differences, better), strict=True)
+    return [Judged(first, second, difference, j) for (first, second), difference, j in judged]
+
+
+def _behind_closed_gate(item: Judged, gate: float) -> Judged:
+    if item.judgement.verdict == "not tested":
+        return item
+    closed = replace(
+        item.judgement,
+        verdict="indistinguishable",
+        p_holm=max(gate, item.judgement.p_holm or 0.0),
+        corrected_level=None,
+        corrected_low=None,
+        corrected_high=None,
+        reason="not judged on its own: no contrast with the baseline holds",
+    )
+    return replace(item, judgement=closed)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return Holm's adjusted p values, in the order given."""
+    adjusted = [1.0] * len(p_values)
+    running = 0.0
+    for rank, index in enumerate(np.argsort(p_values, kind="stable")):
+        running = max(running, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = running
+    return adjusted
+
+
+def holm_alphas(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
+    """Return the alpha of each value's step; after the first step that fails, all keep its alpha.
+
+    An interval at `1 - alpha` of its step excludes zero exactly where Holm's procedure rejects.
+    """
+    alphas = [alpha] * len(p_values)
+    step, failed = alpha, False
+    for rank, index in enumerate(np.argsort(p_values, kind="stable")):
+        if not failed:
+            step = alpha / (len(p_values) - rank)
+            failed = p_values[index] > step
+        alphas[index] = step
+    return alphas
+
+
+def judge(differences: Sequence[PairedDifference], better: Better) -> list[Judgement]:
+    """Return the verdicts on one family of differences, Holm-corrected over those with a p value."""
+    tested = [i for i, difference in enumerate(differences) if difference.p_t is not None]
+    p_values = [differences[i].p_t or 0.0 for i in tested]
+    adjusted = dict(zip(tested, holm(p_values), strict=True))
+    alphas = dict(zip(tested, holm_alphas(p_values), strict=True))
+    size = len(tested)
+    numbers = {differences[i].n for i in tested}
+    factors = {n: detectable_in_sd(n, ALPHA / size) for n in numbers}
+    return [
+        _judge_one(difference, adjusted[i], alphas[i], factors[difference.n], size, better)
+        if i in adjusted
+        else Judgement("not tested", size, reason=difference.reason)
+        for i, difference in enumerate(differences)
+    ]
+
+
+def _judge_one(
+    difference: PairedDifference,
+    p_holm: float,
+    alpha: float,
+    detectable: float,
+    size: int,
+    better: Better,
+) -> Judgement:
+    mean, sd = difference.mean or 0.0, difference.sd or 0.0
+    low, high = t_interval(mean, sd, difference.n, alpha)
+    verdict: Verdict = "indistinguishable"
+    if p_holm <= ALPHA:
+        verdict = "better" if (mean < 0) == (better == "lower") else "worse"
+    smallest = detectable * sd if sd > 0 else None
+    return Judgement(verdict, size, p_holm, 1 - alpha, low, high, smallest)
+
+
+def groups_not_told_apart(
+    names: Sequence[str], told_apart: Mapping[frozenset[str], bool]
+) -> list[tuple[str, ...]]:
+    """Return the largest sets of names in which no pair is told apart, each in the order of `names`.
+
+    A pair that `told_apart` lacks was not tested and joins nothing. Sets may overlap.
+    """
+    friends = {name: set[str]() for name in names}
+    for first, second in combinations(names, 2):
+        if told_apart.get(frozenset((first, second))) is False:
+            friends[first].add(second)
+            friends[second].add(first)
+    found: list[set[str]] = []
+
+    def grow(chosen: set[str], open_names: set[str], done: set[str]) -> None:
+        if not open_names and not done:
+            found.append(chosen)
+            return
+        for name in [name for name in names if name in open_names]:
+            grow(chosen | {name}, open_names & friends[name], done & friends[name])
+            open_names, done = open_names - {name}, done | {name}
+
+    grow(set(), set(names), set())
+    return [tuple(name for name in names if name in members) for members in found]

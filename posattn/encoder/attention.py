@@ -1,0 +1,72 @@
+"""Multi-head attention: projections around the mechanisms of a layer and one backend."""
+
+from collections.abc import Callable
+from typing import TypeAlias, final
+
+from einops import rearrange
+from torch import nn
+
+from posattn.backends import AttentionBackend, AttentionCall
+from posattn.encoder.config import EncoderConfig
+from posattn.encoder.position import LayerPosition, PositionStack, Prepared
+from posattn.mechanisms import Heads
+from posattn.shapes import Hidden, QueryHidden
+
+Observer: TypeAlias = Callable[[AttentionCall, str], None]
+"""Is told of every attention call and of the field's name for its query-key term."""
+
+
+@final
+class MultiHeadAttention(nn.Module):
+    """Attention of `query_hidden` over `hidden`; knows neither mechanism nor backend by name."""
+
+    def __init__(
+        self, config: EncoderConfig, stack: PositionStack, layer: int, backend: AttentionBackend
+    ) -> None:
+        """Build the projections and the layer's part of each mechanism."""
+        super().__init__()
+        size, bias = config.hidden_size, config.projection_bias
+        self.num_heads = config.num_heads
+        self.dropout = config.attention_dropout
+        self.query_proj = nn.Linear(size, size, bias=bias != "none")
+        self.key_proj = nn.Linear(size, size, bias=bias == "all")
+        self.value_proj = nn.Linear(size, size, bias=bias != "none")
+        self.output_proj = nn.Linear(size, size, bias=bias != "none")
+        self.position = LayerPosition(config, stack, layer)
+        self.backend = backend
+
+    def forward(
+        self,
+        query_hidden: QueryHidden,
+        hidden: Hidden,
+        prepared: Prepared,
+        observer: Observer | None = None,
+    ) -> QueryHidden:
+        """Return the attended values, projected."""
+        call = self.call(query_hidden, hidden, prepared)
+        if observer is not None:
+            observer(call, self.position.content_term(prepared))
+        attended_BHQD = self.backend.attend(call)
+        return self.output_proj(rearrange(attended_BHQD, "b h q d -> b q (h d)"))
+
+    def call(self, query_hidden: QueryHidden, hidden: Hidden, prepared: Prepared) -> AttentionCall:
+        """Return what the backend is asked to compute."""
+        position = self.position
+        split = "b l (h d) -> b h l d"
+        content = Heads(
+            query=rearrange(self.query_proj(query_hidden), split, h=self.num_heads),
+            key=rearrange(self.key_proj(hidden), split, h=self.num_heads),
+            value=rearrange(self.value_proj(hidden), split, h=self.num_heads),
+        )
+        sites = position.sites(content, prepared, self.query_proj, self.key_proj)
+        heads = position.rotate(sites, content)
+        return AttentionCall(
+            query=heads.query,
+            key=heads.key,
+            value=heads.value,
+            scale=position.scale,
+            bias=position.bias(sites),
+            visibility=position.visibility(sites, prepared),
+            relative_values=position.relative_values(sites),
+            dropout=self.dropout if self.training else 0.0,
+        )

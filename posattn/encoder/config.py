@@ -1,0 +1,144 @@
+"""`EncoderConfig`: the shape of an encoder and which mechanisms and backend it uses."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from typing_extensions import Self
+
+from posattn.backends import registry as backends
+from posattn.config import FrozenConfig, Many, Text
+from posattn.errors import RecipeError
+from posattn.mechanisms import AnyMechanismConfig, EncoderDims, LayerPattern, MechanismConfig
+
+Activation = Literal["gelu", "gelu_tanh", "relu", "silu", "geglu", "swiglu"]
+Probability = Annotated[float, Field(ge=0, lt=1)]
+
+
+class NormConfig(FrozenConfig):
+    """Which norm, and where it stands."""
+
+    kind: Literal["layer_norm", "rms_norm"] = "layer_norm"
+    placement: Literal["post", "pre"] = "post"  # after each residual sum (BERT), or before each block
+    eps: PositiveFloat = 1e-12
+
+
+class WindowConfig(FrozenConfig):
+    """Local attention: keys up to size // 2 positions away, to each side, in the layers named."""
+
+    size: PositiveInt = 128
+    layers: Many[NonNegativeInt] | LayerPattern = LayerPattern()
+
+    def acts_in(self, layer: int) -> bool:
+        """Return whether this layer's attention is local."""
+        if isinstance(self.layers, LayerPattern):
+            return self.layers.picks(layer)
+        return layer in self.layers
+
+
+def _known_backend(name: object) -> object:
+    if isinstance(name, str):
+        try:
+            backends.get(name)
+        except RecipeError as error:
+            raise ValueError(str(error)) from error
+    return name
+
+
+def _as_list(value: Any) -> Any:
+    """Return one mechanism as a list of one, and a list as it is."""
+    return value if isinstance(value, list | tuple) else [value]
+
+
+Mechanisms = Annotated[Many[AnyMechanismConfig], BeforeValidator(_as_list)]
+
+
+class EncoderConfig(FrozenConfig):
+    """The encoder. Defaults are BERT's, at the size of the quick recipes."""
+
+    hidden_size: PositiveInt = 128
+    num_layers: PositiveInt = 4
+    num_heads: PositiveInt = 4
+    intermediate_size: PositiveInt | None = None  # None: 4 x hidden_size
+    activation: Activation = "gelu"
+    norm: NormConfig = NormConfig()
+    hidden_dropout: Probability = 0.1
+    attention_dropout: Probability = 0.1
+    projection_bias: Literal["all", "no_key", "none"] = "all"  # of query, key, value, output
+    feed_forward_bias: bool = True
+    segments: NonNegativeInt = 0  # rows of the segment (token type) table; 0: none
+    embedding_norm: bool = True
+    embedding_scale: Literal["none", "sqrt_hidden"] = "none"  # Vaswani: tokens x sqrt(hidden_size)
+    initializer_range: PositiveFloat = 0.02
+    mechanism: Mechanisms = Field(default=({"name": "none"},))  # one, or a list
+    window: WindowConfig | None = None
+    backend: Annotated[Text, BeforeValidator(_known_backend)] = "auto"
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if self.hidden_size % self.num_heads:
+            near = [n for n in range(1, self.hidden_size + 1) if self.hidden_size % n == 0]
+            raise ValueError(
+                f"num_heads {self.num_heads} does not divide hidden_size {self.hidden_size}; "
+                f"choose one of {', '.join(map(str, near[:12]))}"
+            )
+        problems = [text for part in self.mechanism for text in self._problems_of(part)]
+        problems += self._problems_between()
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def dims(self) -> EncoderDims:
+        """Return what mechanisms may know of this encoder."""
+        return EncoderDims(self.hidden_size, self.num_heads, self.norm.eps)
+
+    def inner_size(self) -> int:
+        """Return the width inside the feed-forward block."""
+        return self.intermediate_size or 4 * self.hidden_size
+
+    def max_length(self) -> int | None:
+        """Return the longest sequence that every mechanism can take; None if there is no limit."""
+        limits = [limit for part in self.mechanism if (limit := part.max_length()) is not None]
+        return min(limits, default=None)
+
+    def memory_length(self) -> int:
+        """Return the states of earlier segments that layers keep; 0 if no mechanism has memory."""
+        return max((part.memory() for part in self.mechanism), default=0)
+
+    def acting_in(self, layer: int) -> list[MechanismConfig]:
+        """Return the mechanisms that act in the attention of a layer."""
+        return [part for part in self.mechanism if part.acts_in(layer)]
+
+    def divisor(self, layer: int) -> float:
+        """Return what query-key products are divided by in a layer."""
+        dims = self.dims()
+        for part in self.acting_in(layer):
+            if (divisor := part.softmax_divisor(dims)) is not None:
+                return divisor
+        return float(dims.head_dim**0.5)
+
+    def _problems_of(self, part: MechanismConfig) -> list[str]:
+        problems = part.problems(self.dims())
+        if not any(part.acts_in(layer) for layer in range(self.num_layers)):
+            problems.append(f"mechanism '{part.name}' acts in no layer of {self.num_layers}")
+        if isinstance(part.layers, tuple):
+            outside = [layer for layer in part.layers if layer >= self.num_layers]
+            if outside:
+                problems.append(
+                    f"mechanism '{part.name}' names layers {outside}, but the encoder has layers "
+                    f"0 to {self.num_layers - 1}"
+                )
+        return problems
+
+    def _problems_between(self) -> list[str]:
+        problems = []
+        dims = self.dims()
+        for layer in range(self.num_layers):
+            acting = self.acting_in(layer)
+            divisors = {part.softmax_divisor(dims) for part in acting} - {None}
+            if len(divisors) > 1:
+                names = ", ".join(part.name for part in acting)
+                problems.append(f"{names} ask for different scales in layer {layer}: {divisors}")
+                break
+        if self.window is not None and not any(map(self.window.acts_in, range(self.num_layers))):
+            problems.append(f"window acts in no layer of {self.num_layers}")
+        return problems

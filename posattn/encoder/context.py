@@ -1,0 +1,115 @@
+"""What all layers of one forward share: who is where, who sees whom, and what was before."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from posattn.bias import Padding, SameDocument, VisibilityRule, Window
+from posattn.encoder.memory import SegmentMemory
+from posattn.encoder.position import PositionStack, Prepared
+from posattn.encoder.selection import Selection
+from posattn.mechanisms import Geometry
+from posattn.shapes import Hidden
+
+
+@final
+@dataclass(frozen=True)
+class Tokens:
+    """Where the tokens of a batch are; `visible` and `documents` are None where they say nothing."""
+
+    positions: Int[Tensor, "#batch length"]
+    visible: Bool[Tensor, "batch length"] | None
+    documents: Int[Tensor, "batch length"] | None
+    is_contiguous: bool  # positions are 0, 1, 2, ..
+    memory: SegmentMemory | None
+
+
+@final
+class Context:
+    """The tokens of one forward with what the mechanisms prepared for them."""
+
+    def __init__(self, tokens: Tokens, stack: PositionStack, window: int | None) -> None:
+        """Prepare every mechanism for queries at all tokens."""
+        self.tokens = tokens
+        self._stack = stack
+        self._window = window
+        self.prepared = self._prepare(tokens.positions, tokens.documents)
+
+    def for_queries(self, selection: Selection) -> Prepared:
+        """Return what the mechanisms prepare for queries at the selected places only."""
+        tokens = self.tokens
+        documents = tokens.documents
+        chosen = None if documents is None else selection.take_positions(documents)
+        return self._prepare(selection.take_positions(tokens.positions), chosen)
+
+    def keys(self, layer: int, hidden: Hidden) -> Hidden:
+        """Return the states that serve as keys and values of a layer: memory first, then the tokens."""
+        memory = self.tokens.memory
+        if memory is None:
+            return hidden
+        return torch.cat([memory.states[layer].to(hidden.dtype), hidden], dim=1)
+
+    def remember(self, inputs: list[Hidden]) -> SegmentMemory | None:
+        """Return the memory for the next segment, given every layer's input."""
+        tokens = self.tokens
+        if tokens.memory is None:
+            return None
+        batch, length = inputs[0].shape[:2]
+        visible = tokens.visible
+        if visible is None:
+            visible = torch.ones(batch, length, dtype=torch.bool, device=inputs[0].device)
+        return tokens.memory.extended(inputs, tokens.positions.expand(batch, -1), visible)
+
+    def _prepare(
+        self,
+        query_positions: Int[Tensor, "batch query"],
+        query_documents: Int[Tensor, "batch query"] | None,
+    ) -> Prepared:
+        tokens = self.tokens
+        geometry = Geometry(query_positions, self._key_positions(), self._reach())
+        rules: list[VisibilityRule] = []
+        if (keys := self._visible_keys()) is not None:
+            rules.append(Padding(keys))
+        if tokens.documents is not None and query_documents is not None:
+            rules.append(SameDocument(query_documents, tokens.documents))
+        window = None if self._window is None else Window(geometry.distance, self._window // 2)
+        return self._stack.prepare(geometry, tuple(rules), window)
+
+    def _key_positions(self) -> Int[Tensor, "batch key"]:
+        positions, memory = self.tokens.positions, self.tokens.memory
+        if memory is None:
+            return positions
+        start = positions.clamp(min=0).amin(dim=1, keepdim=True)
+        batch = memory.positions.shape[0]
+        return torch.cat([memory.positions + start, positions.expand(batch, -1)], dim=1)
+
+    def _visible_keys(self) -> Bool[Tensor, "batch key"] | None:
+        visible, memory = self.tokens.visible, self.tokens.memory
+        if memory is None:
+            return visible
+        if visible is None:
+            batch, length = memory.visible.shape[0], self.tokens.positions.shape[1]
+            visible = torch.ones(batch, length, dtype=torch.bool, device=memory.visible.device)
+        return torch.cat([memory.visible, visible], dim=1)
+
+    def _reach(self) -> int | None:
+        if not self.tokens.is_contiguous or self.tokens.memory is not None:
+            return None
+        return max(self.tokens.positions.shape[1] - 1, 0)
+
+
+
+def counted_positions(visible: Bool[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
+    """Return positions counted over visible tokens from 0; padding, wherever it is, has -1."""
+    return (visible.long().cumsum(dim=1) - 1).masked_fill(~visible, -1)
+
+
+def document_positions(documents: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
+    """Return positions that start anew at 0 wherever the document number changes."""
+    index = torch.arange(documents.shape[1], device=documents.device)
+    starts = torch.ones_like(documents, dtype=torch.bool)
+    starts[:, 1:] = documents[:, 1:] != documents[:, :-1]
+    return index - torch.cummax(torch.where(starts, index, 0), dim=1).values

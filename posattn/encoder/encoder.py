@@ -1,0 +1,166 @@
+"""The encoder: embeddings, the mechanisms that layers share, and the stack of layers."""
+
+from typing import final
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from posattn.backends import registry as backends
+from posattn.encoder.attention import Observer
+from posattn.encoder.config import EncoderConfig
+from posattn.encoder.context import Context, Tokens, counted_positions, document_positions
+from posattn.encoder.layer import EncoderLayer, norm
+from posattn.encoder.memory import SegmentMemory, empty_memory
+from posattn.encoder.position import PositionStack
+from posattn.encoder.selection import Selection
+from posattn.errors import IncompatibleParts
+from posattn.shapes import Hidden, QueryHidden
+
+Ids = Int[Tensor, "batch length"]
+
+
+@final
+class Encoder(nn.Module):
+    """Tokens to states. Decoders drive it step by step: `begin`, `run`, `last`, `finish`."""
+
+    def __init__(self, config: EncoderConfig, vocab_size: int) -> None:
+        """Build embeddings, mechanisms and layers; parameters are not initialised by name yet."""
+        super().__init__()
+        self.config = config
+        self.tokens = nn.Embedding(vocab_size, config.hidden_size)
+        if config.segments:
+            self.segments = nn.Embedding(config.segments, config.hidden_size)
+        self.position = PositionStack(config)
+        self.embedding_norm = norm(config) if config.embedding_norm else nn.Identity()
+        self.backend = backends.get(config.backend)()
+        self.layers = nn.ModuleList(
+            EncoderLayer(config, self.position, index, self.backend)
+            for index in range(config.num_layers)
+        )
+        is_pre_norm = config.norm.placement == "pre"
+        self.final_norm = norm(config) if is_pre_norm else nn.Identity()
+
+    def forward(
+        self,
+        ids: Ids,
+        *,
+        visible: Bool[Tensor, "batch length"] | None = None,
+        positions: Int[Tensor, "#batch length"] | None = None,
+        documents: Ids | None = None,
+        segments: Ids | None = None,
+        memory: SegmentMemory | None = None,
+        observer: Observer | None = None,
+    ) -> Hidden:
+        """Return the states of the last layer.
+
+        `visible` is True at real tokens (None: all are). `positions` default to a count over the
+        visible tokens, from 0 in each document; padding has -1. With `documents`, tokens see their
+        own document only. `segments` are needed if the encoder has a segment table.
+        """
+        context = self.begin(
+            ids, visible=visible, positions=positions, documents=documents, memory=memory
+        )
+        inputs = self.run(self.embed(ids, segments, context), context, observer)
+        return self.finish(self.last(inputs[-1], context, observer=observer))
+
+    def begin(
+        self,
+        ids: Ids,
+        *,
+        visible: Bool[Tensor, "batch length"] | None = None,
+        positions: Int[Tensor, "#batch length"] | None = None,
+        documents: Ids | None = None,
+        memory: SegmentMemory | None = None,
+    ) -> Context:
+        """Return what all layers share for these tokens."""
+        self._check(ids, memory)
+        if visible is not None and visible.device.type == "cpu" and bool(visible.all()):
+            visible = None  # nothing is hidden, and every backend is faster without
+        if memory is None and self.config.memory_length():
+            memory = self.empty_memory(ids.shape[0])
+        is_contiguous = positions is None and documents is None and visible is None
+        if positions is None:
+            positions = self._positions(ids, visible, documents)
+        tokens = Tokens(positions, visible, documents, is_contiguous, memory)
+        window = None if self.config.window is None else self.config.window.size
+        return Context(tokens, self.position, window)
+
+    def embed(self, ids: Ids, segments: Ids | None, context: Context) -> Hidden:
+        """Return token, segment and position embeddings, summed, normalised, dropped out."""
+        hidden = self.tokens(ids)
+        if self.config.embedding_scale == "sqrt_hidden":
+            hidden = hidden * self.config.hidden_size**0.5
+        if self.config.segments:
+            if segments is None:
+                raise IncompatibleParts(
+                    f"this encoder has a segment table of {self.config.segments} rows, so it needs "
+                    "segments: pass zeros for single texts, 0 and 1 for pairs"
+                )
+            hidden = hidden + self.segments(segments)
+        hidden = self.embedding_norm(self.position.embed(hidden, context.tokens.positions))
+        return functional.dropout(hidden, self.config.hidden_dropout, self.training)
+
+    def run(
+        self, hidden: Hidden, context: Context, observer: Observer | None = None
+    ) -> list[Hidden]:
+        """Run all layers but the last and return the input of every layer."""
+        inputs = [hidden]
+        for index, layer in enumerate(list(self.layers)[:-1]):
+            keys = context.keys(index, hidden)
+            hidden = layer(hidden, keys, context.prepared, observer)
+            inputs.append(hidden)
+        return inputs
+
+    def last(
+        self,
+        hidden: Hidden,
+        context: Context,
+        queries: Selection | None = None,
+        observer: Observer | None = None,
+    ) -> QueryHidden:
+        """Run the last layer, at the selected places only if there is a selection."""
+        index = len(self.layers) - 1
+        keys = context.keys(index, hidden)
+        if queries is None:
+            return self.layers[index](hidden, keys, context.prepared, observer)
+        prepared = context.for_queries(queries)
+        return self.layers[index](queries.take(hidden), keys, prepared, observer)
+
+    def finish(self, hidden: QueryHidden) -> QueryHidden:
+        """Return the states after the norm that pre-norm encoders end with."""
+        return self.final_norm(hidden)
+
+    def empty_memory(self, num_streams: int) -> SegmentMemory | None:
+        """Return a memory that has seen nothing, or None if no mechanism has memory."""
+        length = self.config.memory_length()
+        if not length:
+            return None
+        weight = self.tokens.weight
+        shape = (num_streams, length, self.config.num_layers, self.config.hidden_size)
+        return empty_memory(*shape, weight.device, weight.dtype)
+
+    def _check(self, ids: Ids, memory: SegmentMemory | None) -> None:
+        limit, length = self.config.max_length(), ids.shape[1]
+        if limit is not None and length > limit:
+            names = ", ".join(p.name for p in self.config.mechanism if p.max_length() == limit)
+            raise IncompatibleParts(
+                f"the input has {length} tokens, but '{names}' takes at most {limit}; shorten the "
+                "input or enlarge its table"
+            )
+        if memory is not None and not self.config.memory_length():
+            raise IncompatibleParts("memory was given, but no mechanism of this encoder has memory")
+
+    def _positions(
+        self,
+        ids: Ids,
+        visible: Bool[Tensor, "batch length"] | None,
+        documents: Ids | None,
+    ) -> Int[Tensor, "#batch length"]:
+        if documents is not None:
+            positions = document_positions(documents)
+            return positions if visible is None else positions.masked_fill(~visible, -1)
+        if visible is None:
+            return torch.arange(ids.shape[1], device=ids.device)[None]
+        return counted_positions(visible)

@@ -1,0 +1,98 @@
+"""One encoder layer: attention, feed-forward, and the norms around them."""
+
+from typing import Any, final
+
+from torch import nn
+from torch.nn import functional
+
+from posattn.backends import AttentionBackend
+from posattn.encoder.attention import MultiHeadAttention, Observer
+from posattn.encoder.config import EncoderConfig
+from posattn.encoder.position import PositionStack, Prepared
+from posattn.shapes import Hidden, QueryHidden
+
+
+def activation(name: str) -> nn.Module:
+    """Return the module of an activation's name; a gated one is named after its gate."""
+    known: dict[str, Any] = {
+        "gelu": nn.GELU(),
+        "gelu_tanh": nn.GELU(approximate="tanh"),
+        "relu": nn.ReLU(),
+        "silu": nn.SiLU(),
+        "geglu": nn.GELU(),
+        "swiglu": nn.SiLU(),
+    }
+    module: nn.Module = known[name]
+    return module
+
+
+def norm(config: EncoderConfig) -> nn.Module:
+    """Return the norm of the recipe over the hidden size."""
+    kind = nn.LayerNorm if config.norm.kind == "layer_norm" else nn.RMSNorm
+    return kind(config.hidden_size, eps=config.norm.eps)
+
+
+@final
+class FeedForward(nn.Module):
+    """Two projections around an activation; gated ones multiply by a third."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        """Build the projections."""
+        super().__init__()
+        size, inner, bias = config.hidden_size, config.inner_size(), config.feed_forward_bias
+        self.is_gated = config.activation in ("geglu", "swiglu")
+        self.inner_proj = nn.Linear(size, inner, bias=bias)
+        if self.is_gated:
+            self.gate_proj = nn.Linear(size, inner, bias=bias)
+        self.output_proj = nn.Linear(inner, size, bias=bias)
+        self.activation = activation(config.activation)
+
+    def forward(self, hidden: Hidden) -> Hidden:
+        """Return the block's output, without the residual."""
+        inner = self.inner_proj(hidden)
+        if self.is_gated:
+            inner = inner * self.activation(self.gate_proj(hidden))
+        else:
+            inner = self.activation(inner)
+        return self.output_proj(inner)
+
+
+@final
+class EncoderLayer(nn.Module):
+    """Attention and feed-forward with residual sums.
+
+    `query_hidden` may differ from `hidden` (keys and values): the residual follows the queries, as in
+    DeBERTa's mask decoder.
+    """
+
+    def __init__(
+        self, config: EncoderConfig, stack: PositionStack, layer: int, backend: AttentionBackend
+    ) -> None:
+        """Build both blocks and their norms."""
+        super().__init__()
+        self.is_pre_norm = config.norm.placement == "pre"
+        self.dropout = config.hidden_dropout
+        self.attention = MultiHeadAttention(config, stack, layer, backend)
+        self.attention_norm = norm(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_norm = norm(config)
+
+    def forward(
+        self,
+        query_hidden: QueryHidden,
+        hidden: Hidden,
+        prepared: Prepared,
+        observer: Observer | None = None,
+    ) -> QueryHidden:
+        """Return the states of the queries after this layer."""
+        if self.is_pre_norm:
+            query = self.attention_norm(query_hidden)
+            keys = query if hidden is query_hidden else self.attention_norm(hidden)
+            middle = query_hidden + self._drop(self.attention(query, keys, prepared, observer))
+            return middle + self._drop(self.feed_forward(self.feed_forward_norm(middle)))
+        attended = self._drop(self.attention(query_hidden, hidden, prepared, observer))
+        middle = self.attention_norm(query_hidden + attended)
+        return self.feed_forward_norm(middle + self._drop(self.feed_forward(middle)))
+
+    def _drop(self, hidden: Hidden) -> Hidden:
+        return functional.dropout(hidden, self.dropout, self.training)

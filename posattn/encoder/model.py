@@ -1,0 +1,112 @@
+"""The whole masked language model: encoder, decoder, head."""
+
+from dataclasses import dataclass
+from typing import final
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from posattn.backends import AttentionCall, logits_by_term
+from posattn.encoder.attention import Observer
+from posattn.encoder.config import EncoderConfig
+from posattn.encoder.decoder import DecoderConfig, decoders
+from posattn.encoder.encoder import Encoder
+from posattn.encoder.heads import MaskedTokenHead
+from posattn.encoder.mask_decoder import EnhancedMaskDecoder
+from posattn.encoder.memory import SegmentMemory
+from posattn.encoder.position import LayerPosition, PositionStack
+from posattn.encoder.selection import selection
+from posattn.errors import IncompatibleParts
+from posattn.shapes import Logits
+
+
+@final
+@dataclass(frozen=True)
+class ModelOutput:
+    """What a forward returns: logits, the states they were read from, and the next segment's memory.
+
+    With `selected`, logits are [selected, vocab], sequence by sequence, and hidden [selected, hidden];
+    without, [batch, length, vocab] and [batch, length, hidden].
+    """
+
+    logits: Float[Tensor, "*places vocab"]
+    hidden: Float[Tensor, "*places hidden"]
+    memory: SegmentMemory | None
+
+
+@final
+class MaskedLanguageModel(nn.Module):
+    """An encoder with its decoder and masked-token head."""
+
+    def __init__(self, config: EncoderConfig, decoder: DecoderConfig, vocab_size: int) -> None:
+        """Build all parts; `posattn.encoder.init.initialize` gives the parameters their first values."""
+        super().__init__()
+        if problems := decoder.problems(config):
+            raise IncompatibleParts("; ".join(problems))
+        self.config = config
+        self.decoder_config = decoder
+        self.encoder = Encoder(config, vocab_size)
+        self.decoder = decoders.get(decoder.name)(decoder, self.encoder)
+        self.head = MaskedTokenHead(config, self.encoder.tokens)
+
+    def forward(
+        self,
+        ids: Int[Tensor, "batch length"],
+        *,
+        visible: Bool[Tensor, "batch length"] | None = None,
+        positions: Int[Tensor, "#batch length"] | None = None,
+        documents: Int[Tensor, "batch length"] | None = None,
+        segments: Int[Tensor, "batch length"] | None = None,
+        selected: Bool[Tensor, "batch length"] | None = None,
+        memory: SegmentMemory | None = None,
+        observer: Observer | None = None,
+    ) -> ModelOutput:
+        """Return logits at the selected places, or everywhere; arguments as in `Encoder.forward`."""
+        self._check(ids.shape[1])
+        encoder = self.encoder
+        context = encoder.begin(
+            ids, visible=visible, positions=positions, documents=documents, memory=memory
+        )
+        inputs = encoder.run(encoder.embed(ids, segments, context), context, observer)
+        queries = None if selected is None else selection(selected)
+        hidden = self.decoder(encoder, inputs, context, queries, observer)
+        if queries is not None:
+            hidden = queries.flatten(hidden)
+        return ModelOutput(self.head(hidden), hidden, context.remember(inputs))
+
+    def max_length(self) -> int | None:
+        """Return the longest sequence the model takes, or None if there is no limit."""
+        limits = (self.config.max_length(), self.decoder_config.max_length())
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    def score_terms(
+        self, ids: Int[Tensor, "batch length"], **inputs: Tensor | None
+    ) -> list[dict[str, Logits]]:
+        """Return, for each attention in the order it runs, every named term of its logits."""
+        terms: list[dict[str, Logits]] = []
+
+        def record(call: AttentionCall, content_term: str) -> None:
+            terms.append(dict(logits_by_term(call, content_term)))
+
+        self.forward(ids, observer=record, **inputs)
+        return terms
+
+    def _check(self, length: int) -> None:
+        limit = self.decoder_config.max_length()
+        if limit is not None and length > limit:
+            raise IncompatibleParts(
+                f"the input has {length} tokens, but the '{self.decoder_config.name}' decoder "
+                f"injects positions for at most {limit}; shorten the input or enlarge its table"
+            )
+
+
+def position_parameters(model: MaskedLanguageModel) -> set[str]:
+    """Return the names of all parameters that mechanisms, or a decoder's injected signal, own."""
+    names: set[str] = set()
+    for prefix, module in model.named_modules():
+        parts = [(prefix, module)] if isinstance(module, PositionStack | LayerPosition) else []
+        if isinstance(module, EnhancedMaskDecoder):
+            parts.append((f"{prefix}.inject", module.inject))
+        for start, part in parts:
+            names.update(f"{start}.{name}" for name, _ in part.named_parameters())
+    return names

@@ -1,0 +1,123 @@
+"""How several mechanisms act as one: what the encoder shares, and what each attention layer has."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRule, total_bias
+from posattn.encoder.config import EncoderConfig
+from posattn.errors import IncompatibleParts
+from posattn.mechanisms import Geometry, Heads, Mechanism, MechanismConfig, Site, registry
+from posattn.shapes import Hidden
+
+
+@final
+@dataclass(frozen=True)
+class Prepared:
+    """What all layers of one forward share: each mechanism with what it made of the positions."""
+
+    mechanisms: dict[str, tuple[Mechanism[Any], Any]]
+    geometry: Geometry
+    visibility: Visibility
+    windowed: Visibility  # the same within the local window
+
+
+@final
+class PositionStack(nn.Module):
+    """The mechanisms of an encoder, in the order of the recipe."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        """Build each mechanism once."""
+        super().__init__()
+        self.mechanisms = nn.ModuleDict()
+        for name, part in named_parts(config).items():
+            self.mechanisms[name] = registry.get(part.name)(part, config.dims())
+
+    def embed(self, hidden: Hidden, positions: Int[Tensor, "#batch length"]) -> Hidden:
+        """Return the token embeddings with every mechanism's positions added."""
+        for mechanism in self.mechanisms.values():
+            hidden = mechanism.embed(hidden, positions)
+        return hidden
+
+    def prepare(
+        self, geometry: Geometry, rules: tuple[VisibilityRule, ...], window: VisibilityRule | None
+    ) -> Prepared:
+        """Return what all layers share in one forward."""
+        parts = {
+            name: (mechanism, mechanism.prepare(geometry))
+            for name, mechanism in self.mechanisms.items()
+        }
+        visibility = Visibility(rules)
+        windowed = visibility.with_rules(window) if window is not None else visibility
+        return Prepared(parts, geometry, visibility, windowed)
+
+
+@final
+class LayerPosition(nn.Module):
+    """The mechanisms that act in one attention layer, with what that layer owns of each."""
+
+    def __init__(self, config: EncoderConfig, stack: PositionStack, layer: int) -> None:
+        """Let each acting mechanism make its part of the layer."""
+        super().__init__()
+        self.scale = 1.0 / config.divisor(layer)
+        self.is_windowed = config.window is not None and config.window.acts_in(layer)
+        self.parts = nn.ModuleDict()
+        for name, part in named_parts(config).items():
+            if part.acts_in(layer):
+                self.parts[name] = stack.mechanisms[name].make_layer()
+
+    def sites(
+        self, heads: Heads, prepared: Prepared, query_proj: nn.Linear, key_proj: nn.Linear
+    ) -> list[tuple[Mechanism[Any], Site]]:
+        """Return each acting mechanism with this layer as it sees it."""
+        sites = []
+        for name, layer in self.parts.items():
+            mechanism, value = prepared.mechanisms[name]
+            sites.append(
+                (mechanism, Site(heads, self.scale, value, layer, query_proj, key_proj))
+            )
+        return sites
+
+    def rotate(self, sites: list[tuple[Mechanism[Any], Site]], heads: Heads) -> Heads:
+        """Return the heads as all acting mechanisms turn them."""
+        for mechanism, site in sites:
+            heads = mechanism.rotate(heads, site.prepared)
+        return heads
+
+    def bias(self, sites: list[tuple[Mechanism[Any], Site]]) -> AttentionBias | None:
+        """Return the sum of what the acting mechanisms add to the logits."""
+        return total_bias([mechanism.bias(site) for mechanism, site in sites])
+
+    def relative_values(self, sites: list[tuple[Mechanism[Any], Site]]) -> RelativeValues | None:
+        """Return what one acting mechanism adds to the attended values."""
+        found = [
+            (type(mechanism).__name__, values)
+            for mechanism, site in sites
+            if (values := mechanism.relative_values(site)) is not None
+        ]
+        if len(found) > 1:
+            names = ", ".join(name for name, _ in found)
+            raise IncompatibleParts(f"only one mechanism of a layer may add values, not {names}")
+        return found[0][1] if found else None
+
+    def visibility(self, sites: list[tuple[Mechanism[Any], Site]], prepared: Prepared) -> Visibility:
+        """Return what the queries of this layer may see."""
+        shared = prepared.windowed if self.is_windowed else prepared.visibility
+        rules = [mechanism.visibility(prepared.geometry) for mechanism, _ in sites]
+        return shared.with_rules(*(rule for more in rules for rule in more))
+
+    def content_term(self, prepared: Prepared) -> str:
+        """Return the name of the query-key term: the field's own if one mechanism has one."""
+        names = {prepared.mechanisms[name][0].content_term() for name in self.parts} - {None}
+        return str(names.pop()) if len(names) == 1 else "content"
+
+
+def named_parts(config: EncoderConfig) -> dict[str, MechanismConfig]:
+    """Return the mechanisms under their names, repeated ones numbered from 2."""
+    parts: dict[str, MechanismConfig] = {}
+    for part in config.mechanism:
+        earlier = sum(other.name == part.name for other in parts.values())
+        parts[part.name if earlier == 0 else f"{part.name}_{earlier + 1}"] = part
+    return parts

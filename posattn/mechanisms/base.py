@@ -1,0 +1,212 @@
+"""`Mechanism`: what position adds to an encoder, through hooks that do nothing unless overridden.
+
+One mechanism object serves the whole encoder and owns what its layers share (DeBERTa's relative
+table, Transformer-XL's u and v). What each layer has for itself comes from `make_layer` and is handed
+back in `Site.layer`. What depends on positions alone is made by `prepare`, once per forward.
+"""
+
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from jaxtyping import Int
+from pydantic import NonNegativeInt, PositiveInt
+from torch import Tensor, nn
+
+from posattn.bias import AttentionBias, RelativeValues, VisibilityRule
+from posattn.config import FrozenConfig, Many, NamedConfig, open_field
+from posattn.positions import distances
+from posattn.registry import Registry
+from posattn.shapes import Hidden, KeyHeads, Pairs, QueryHeads
+
+
+class EncoderDims(NamedTuple):
+    """What a mechanism may know of the encoder it serves."""
+
+    hidden_size: int
+    num_heads: int
+    norm_eps: float = 1e-12
+
+    @property
+    def head_dim(self) -> int:
+        """Return the channels per head."""
+        return self.hidden_size // self.num_heads
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a mechanism does and what its maths promises; the conformance suite holds it to them."""
+
+    adds_to_input: bool = False  # overrides `embed`
+    rotates: bool = False  # overrides `rotate`
+    adds_bias: bool = False  # overrides `bias`
+    adds_values: bool = False  # overrides `relative_values`
+    translation_invariant: bool = True  # shifting all positions changes nothing
+    knows_direction: bool = True  # False: reversing the sequence reverses the output
+    knows_position: bool = True  # False: the encoder is permutation-equivariant
+    causal: bool = False  # keys after the query are invisible
+
+
+class Flops(NamedTuple):
+    """Floating-point operations a mechanism adds, a multiply-add counted as two."""
+
+    per_sequence: int = 0  # in one attention layer, for one sequence
+    per_forward: int = 0  # in one attention layer, however many sequences there are
+
+
+class LayerPattern(FrozenConfig):
+    """Every `every`-th layer, from layer `start` (the first layer is 0)."""
+
+    every: PositiveInt = 1
+    start: NonNegativeInt = 0
+
+    def picks(self, layer: int) -> bool:
+        """Return whether the pattern includes the layer."""
+        return layer >= self.start and (layer - self.start) % self.every == 0
+
+
+class MechanismConfig(NamedConfig):
+    """Options of one mechanism; `layers` says where it acts (a list of layers, or a pattern)."""
+
+    layers: Many[NonNegativeInt] | LayerPattern = LayerPattern()
+
+    def acts_in(self, layer: int) -> bool:
+        """Return whether the mechanism acts in the attention of this layer."""
+        if isinstance(self.layers, LayerPattern):
+            return self.layers.picks(layer)
+        return layer in self.layers
+
+    def traits(self) -> Traits:
+        """Return what the mechanism does and promises with these options."""
+        return Traits()
+
+    def max_length(self) -> int | None:
+        """Return the longest sequence it can take, or None if there is no limit."""
+        return None
+
+    def memory(self) -> int:
+        """Return how many states of earlier segments each layer keeps as extra keys."""
+        return 0
+
+    def problems(self, dims: EncoderDims) -> list[str]:
+        """Return every reason why these options do not fit an encoder of these dimensions."""
+        return []
+
+    def softmax_divisor(self, dims: EncoderDims) -> float | None:
+        """Return what query-key products are divided by, or None for the usual sqrt(head_dim)."""
+        return None
+
+    def card(self, dims: EncoderDims) -> Mapping[str, str]:
+        """Return the lines of the architecture card: what is clipped, bucketed, added, scaled."""
+        return {}
+
+    def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
+        """Return the operations added in one attention layer."""
+        return Flops()
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The positions of queries and keys of one forward; they may differ in number and value.
+
+    `reach` is the largest distance, in either direction, where it is known without looking at the
+    positions; padding has position -1 and is invisible.
+    """
+
+    query_positions: Int[Tensor, "batch query"]
+    key_positions: Int[Tensor, "#batch key"]
+    reach: int | None = None
+
+    @cached_property
+    def distance(self) -> Pairs:
+        """Return query position minus key position, computed once."""
+        return distances(self.query_positions, self.key_positions)
+
+    @cached_property
+    def largest_distance(self) -> int:
+        """Return the largest absolute distance; looks at the positions only if it has to."""
+        if self.reach is not None:
+            return self.reach
+        return int(self.distance.abs().max()) if self.distance.numel() else 0
+
+
+class Heads(NamedTuple):
+    """Queries, keys and values of one attention layer, split into heads."""
+
+    query: QueryHeads
+    key: KeyHeads
+    value: KeyHeads
+
+
+@dataclass(frozen=True)
+class Site:
+    """One attention layer as a mechanism sees it.
+
+    `heads` are as projected, before any rotation; `scale` multiplies query-key products in this
+    layer; `prepared` is what `prepare` returned; `layer` is what `make_layer` returned for this layer;
+    `query_proj` and `key_proj` are the layer's own content projections.
+    """
+
+    heads: Heads
+    scale: float
+    prepared: Any
+    layer: nn.Module
+    query_proj: nn.Linear
+    key_proj: nn.Linear
+
+
+C = TypeVar("C", bound=MechanismConfig)
+
+
+class Mechanism(nn.Module, ABC, Generic[C]):
+    """What position adds to an encoder. Override the hooks that the mechanism uses, and only those.
+
+    Parameters of nn.Linear, nn.Embedding and the norms are initialised by (seed, name) after
+    construction; any other parameter must get its first value in the constructor without chance.
+    """
+
+    Config: ClassVar[type[MechanismConfig]]
+
+    def __init__(self, config: C, dims: EncoderDims) -> None:
+        """Build what all layers share."""
+        super().__init__()
+        self.config = config
+        self.dims = dims
+
+    def make_layer(self) -> nn.Module:
+        """Return what one attention layer owns; called once for each layer where it acts."""
+        return nn.Module()
+
+    def embed(self, hidden: Hidden, positions: Int[Tensor, "#batch length"]) -> Hidden:
+        """Return the token embeddings with position added."""
+        return hidden
+
+    def prepare(self, geometry: Geometry) -> Any:
+        """Return what depends on positions alone; called once per forward, shared by all layers."""
+        return None
+
+    def rotate(self, heads: Heads, prepared: Any) -> Heads:
+        """Return queries, keys and values as position transforms them."""
+        return heads
+
+    def bias(self, site: Site) -> AttentionBias | None:
+        """Return what is added to the logits, which are scaled already: terms scale themselves."""
+        return None
+
+    def relative_values(self, site: Site) -> RelativeValues | None:
+        """Return what is added to the attended values."""
+        return None
+
+    def visibility(self, geometry: Geometry) -> tuple[VisibilityRule, ...]:
+        """Return further rules on which keys a query may see."""
+        return ()
+
+    def content_term(self) -> str | None:
+        """Return the field's name for the query-key term beside this mechanism's terms, if it has one."""
+        return None
+
+
+mechanisms: Registry[type[Mechanism[Any]]] = Registry("mechanism", "posattn.mechanisms")
+AnyMechanismConfig = open_field(mechanisms, MechanismConfig)

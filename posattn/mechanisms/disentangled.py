@@ -1,0 +1,307 @@
+"""Disentangled attention of DeBERTa (He et al. 2021, arXiv:2006.03654, section 3.1; v3: arXiv:2111.09543).
+
+    logits[i, j] = (q_i . k_j  +  q_i . K_r[d]  +  Q_r[e] . k_j  +  Q_r[e] . K_r[d]) / sqrt(s head_dim)
+                       c2c            c2p              p2c              p2p
+
+    d = row of p_i - p_j,  s = 1 + number of position terms that are on
+    K_r = P W_kr,  Q_r = P W_qr,  P one table of 2 * span rows shared by all layers
+
+    e = d                  `p2c_index: reference`: every released code (Microsoft's, transformers', LTG-BERT)
+    e = row of p_j - p_i   `p2c_index: paper`: equation 4 and algorithm 1
+
+Rows: `clipped` (v1) is clamp(distance + k, 0, 2 k - 1), span k, so distances k - 1 and beyond share the
+last row and only -k and beyond the first. `log` (v2, v3) is the log bucket plus span; row 0 is never used.
+
+Against the papers and codes: p2p is the product that the paper leaves out as adding little;
+Microsoft's branch for it cannot run. The scale divides queries, and Q_r, before any product, so
+half precision does not overflow. `scale_terms` holds s at a number while terms are switched off,
+which tells the term's effect from the scale's. With `projections: own` (v1), W_kr has no bias and
+W_qr has one; `shared` (v3) uses the layer's own content projections, their biases included.
+`norm_table` (v2, v3) normalises P once per forward. `table_dropout` acts on P afresh in every layer.
+Distances past the largest log bucket stay within it, as in Microsoft's code (see positions/buckets.py).
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, NamedTuple, final
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from pydantic import Field, PositiveInt, model_validator
+from torch import Tensor, nn
+from typing_extensions import Self, override
+
+from posattn.bias import AttentionBias, BucketScores, KeyScores, QueryScores, total_bias
+from posattn.config import FrozenConfig
+from posattn.mechanisms.base import (
+    EncoderDims,
+    Flops,
+    Geometry,
+    Mechanism,
+    MechanismConfig,
+    Site,
+    Traits,
+    mechanisms,
+)
+from posattn.mechanisms.weight_cache import WeightCache
+from posattn.positions import clipped, log_buckets
+from posattn.shapes import Pairs
+
+
+class ClippedDistances(FrozenConfig):
+    """A row for each distance up to `max_distance` (DeBERTa v1: 512)."""
+
+    name: Literal["clipped"] = "clipped"
+    max_distance: PositiveInt = 512
+
+    def span(self) -> int:
+        """Return the rows per direction."""
+        return self.max_distance
+
+    def largest(self) -> int:
+        """Return the distance from which on all are alike."""
+        return self.max_distance
+
+    def signed(self, distance: Pairs) -> Pairs:
+        """Return the distance as an odd function that decides the row in both directions."""
+        return clipped(distance, self.max_distance)
+
+    def describe(self) -> str:
+        """Return the words of the architecture card."""
+        return f"distance clipped at -{self.max_distance} and {self.max_distance - 1}"
+
+
+class LogBuckets(FrozenConfig):
+    """A row for each near distance, logarithmic beyond (DeBERTa v2 and v3: 256 and 512)."""
+
+    name: Literal["log"] = "log"
+    num_buckets: Annotated[int, Field(ge=2)] = 256  # per direction; half of them exact
+    max_distance: PositiveInt = 512
+
+    @model_validator(mode="after")
+    def _reaches_past_the_exact_half(self) -> Self:
+        if self.max_distance <= self.num_buckets // 2 + 1:
+            raise ValueError(
+                f"max_distance {self.max_distance} leaves no room for log buckets beyond the exact "
+                f"ones up to {self.num_buckets // 2}; raise it above {self.num_buckets // 2 + 1}, or "
+                "use clipped"
+            )
+        return self
+
+    def span(self) -> int:
+        """Return the rows per direction."""
+        return self.num_buckets
+
+    def largest(self) -> int:
+        """Return the distance from which on all are alike."""
+        return self.max_distance
+
+    def signed(self, distance: Pairs) -> Pairs:
+        """Return the bucket as an odd function of the distance."""
+        return log_buckets(distance, self.num_buckets, self.max_distance)
+
+    def describe(self) -> str:
+        """Return the words of the architecture card."""
+        return (
+            f"log buckets, {self.num_buckets} per direction, exact up to {self.num_buckets // 2}, "
+            f"alike from {self.max_distance} on"
+        )
+
+
+class DisentangledConfig(MechanismConfig):
+    """Options of disentangled attention."""
+
+    name: Literal["disentangled"] = "disentangled"
+    c2p: bool = True  # content to position
+    p2c: bool = True  # position to content
+    p2p: bool = False  # position to position
+    buckets: Annotated[ClippedDistances | LogBuckets, Field(discriminator="name")] = LogBuckets()
+    projections: Literal["own", "shared"] = "shared"  # of the table, in each layer
+    norm_table: bool = True  # LayerNorm on the table
+    table_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    p2c_index: Literal["reference", "paper"] = "reference"
+    scale_terms: PositiveInt | None = None  # s; None counts the terms that are on
+
+    @model_validator(mode="after")
+    def _has_a_term(self) -> Self:
+        if not self.term_names():
+            raise ValueError("c2p, p2c and p2p are all off, so the table does nothing; use 'none'")
+        return self
+
+    def term_names(self) -> list[str]:
+        """Return the position terms that are on."""
+        return [name for name in ("c2p", "p2c", "p2p") if getattr(self, name)]
+
+    def num_score_terms(self) -> int:
+        """Return s, by which head_dim is multiplied in the scale."""
+        return self.scale_terms or 1 + len(self.term_names())
+
+    def projected(self) -> tuple[bool, bool]:
+        """Return whether K_r and whether Q_r is needed."""
+        return self.c2p or self.p2p, self.p2c or self.p2p
+
+    @override
+    def traits(self) -> Traits:
+        return Traits(adds_bias=True)
+
+    @override
+    def softmax_divisor(self, dims: EncoderDims) -> float:
+        return float((self.num_score_terms() * dims.head_dim) ** 0.5)
+
+    @override
+    def card(self, dims: EncoderDims) -> Mapping[str, str]:
+        fixed = "" if self.scale_terms is None else " (held fixed)"
+        kept = "LayerNorm" if self.norm_table else "no norm"
+        return {
+            "positions": self.buckets.describe(),
+            "terms": ", ".join(["c2c", *self.term_names()]),
+            "p2c index": f"{self.p2c_index} ("
+            + ("row of i - j)" if self.p2c_index == "reference" else "row of j - i)"),
+            "scale": f"1 / sqrt({self.num_score_terms()} x {dims.head_dim}){fixed}",
+            "table": f"{2 * self.buckets.span()} x {dims.hidden_size}, one for all layers, {kept}, "
+            f"{self.projections} projections",
+        }
+
+    @override
+    def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
+        reach = min(max(num_queries, num_keys) - 1, self.buckets.largest())
+        rows = min(2 * reach + 1, 2 * self.buckets.span())
+        width = dims.hidden_size
+        return Flops(
+            per_sequence=2 * rows * width * (self.c2p * num_queries + self.p2c * num_keys),
+            per_forward=2 * rows * width * width * sum(self.projected()),
+        )
+
+
+class Rows(NamedTuple):
+    """What one forward needs of the table: which rows, and which of them each pair has."""
+
+    table: Float[Tensor, "buckets hidden"]
+    signed: Pairs  # distance after clipping or bucketing, an odd function of it
+    bucket: Pairs  # row of query minus key
+    mirrored: Pairs  # row that Q_r is read at: the same, or that of key minus query
+    reach: int  # largest value of `signed`
+    low: int  # first row of the whole table
+    high: int  # last row of the whole table
+
+
+class DisentangledLayer(nn.Module):
+    """What each layer owns: W_kr and W_qr, unless the content projections serve."""
+
+    def __init__(self, config: DisentangledConfig, dims: EncoderDims) -> None:
+        """Build the projections that the active terms need."""
+        super().__init__()
+        self.dropout = nn.Dropout(config.table_dropout)
+        self.key_cache, self.query_cache = WeightCache(), WeightCache()
+        needs_key, needs_query = config.projected()
+        if config.projections == "own" and needs_key:
+            self.position_key_proj = nn.Linear(dims.hidden_size, dims.hidden_size, bias=False)
+        if config.projections == "own" and needs_query:
+            self.position_query_proj = nn.Linear(dims.hidden_size, dims.hidden_size)
+
+
+@final
+@mechanisms.register("disentangled")
+class DisentangledAttention(Mechanism[DisentangledConfig]):
+    """Scores between content and relative position, each way, beside those between contents."""
+
+    Config = DisentangledConfig
+
+    def __init__(self, config: DisentangledConfig, dims: EncoderDims) -> None:
+        """Build the table that all layers share."""
+        super().__init__(config, dims)
+        self.table = nn.Embedding(2 * config.buckets.span(), dims.hidden_size)
+        if config.norm_table:
+            self.table_norm = nn.LayerNorm(dims.hidden_size, eps=dims.norm_eps)
+
+    @override
+    def make_layer(self) -> DisentangledLayer:
+        return DisentangledLayer(self.config, self.dims)
+
+    @override
+    def content_term(self) -> str:
+        return "c2c"
+
+    @override
+    def prepare(self, geometry: Geometry) -> Rows:
+        signed = self.config.buckets.signed(geometry.distance)
+        reach = int(self._signed_reach(geometry.largest_distance))
+        span = self.config.buckets.span()
+        low, high = max(span - reach, 0), min(span + reach, 2 * span - 1)
+        bucket = self._row(signed) - low
+        table = self.table.weight[low : high + 1]
+        if self.config.norm_table:
+            table = self.table_norm(table)
+        mirrored = self._row(-signed) - low if self._is_paper() else bucket
+        return Rows(table, signed, bucket, mirrored, reach, low, high)
+
+    @override
+    def bias(self, site: Site) -> AttentionBias | None:
+        rows, heads, layer = site.prepared, site.heads, site.layer
+        assert isinstance(layer, DisentangledLayer)
+        needs_key, needs_query = self.config.projected()
+        key_HRD = query_HRD = None
+        if needs_key:
+            key_HRD = self._project(rows, layer, self._key_proj(site), layer.key_cache)
+        if needs_query:
+            query_HRD = site.scale * self._project(
+                rows, layer, self._query_proj(site), layer.query_cache
+            )
+        parts: list[AttentionBias] = []
+        if self.config.c2p and key_HRD is not None:
+            scores_BHQR = (heads.query * site.scale) @ key_HRD.mT
+            parts.append(QueryScores("c2p", scores_BHQR, rows.bucket))
+        if self.config.p2c and query_HRD is not None:
+            parts.append(KeyScores("p2c", heads.key @ query_HRD.mT, rows.mirrored))
+        if self.config.p2p and key_HRD is not None and query_HRD is not None:
+            parts.append(self._position_to_position(query_HRD, key_HRD, rows))
+        return total_bias(parts)
+
+    def _position_to_position(
+        self,
+        query: Float[Tensor, "heads buckets head_dim"],
+        key: Float[Tensor, "heads buckets head_dim"],
+        rows: Rows,
+    ) -> AttentionBias:
+        signed = torch.arange(-rows.reach, rows.reach + 1, device=query.device)
+        key_row = self._row(signed) - rows.low
+        query_row = self._row(-signed) - rows.low if self._is_paper() else key_row
+        scores_HR = (query[:, query_row] * key[:, key_row]).sum(-1)
+        return BucketScores("p2p", scores_HR, rows.signed + rows.reach)
+
+    def _is_paper(self) -> bool:
+        return self.config.p2c_index == "paper"
+
+    def _row(self, signed: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:
+        span = self.config.buckets.span()
+        return (signed + span).clamp(0, 2 * span - 1)
+
+    def _signed_reach(self, largest_distance: int) -> Tensor:
+        distance = self.table.weight.new_tensor([[[largest_distance]]], dtype=torch.int64)
+        return self.config.buckets.signed(distance)
+
+    def _key_proj(self, site: Site) -> nn.Linear:
+        if self.config.projections == "shared":
+            return site.key_proj
+        projection = site.layer.position_key_proj
+        assert isinstance(projection, nn.Linear)
+        return projection
+
+    def _query_proj(self, site: Site) -> nn.Linear:
+        if self.config.projections == "shared":
+            return site.query_proj
+        projection = site.layer.position_query_proj
+        assert isinstance(projection, nn.Linear)
+        return projection
+
+    def _project(
+        self, rows: Rows, layer: DisentangledLayer, projection: nn.Linear, cache: WeightCache
+    ) -> Float[Tensor, "heads buckets head_dim"]:
+        def compute() -> Tensor:
+            projected = projection(layer.dropout(rows.table))
+            return rearrange(projected, "r (h d) -> h r d", h=self.dims.num_heads)
+
+        if self.training:
+            return compute()
+        weights = [*projection.parameters(), *self.parameters()]
+        return cache.get(weights, compute, key=(rows.low, rows.high))

@@ -1,0 +1,180 @@
+"""Relative positions of Transformer-XL (Dai et al. 2019, arXiv:1901.02860, section 3.3).
+
+    logits[i, j] = (q_i . k_j  +  q_i . W_r R[d]  +  u . k_j  +  v . W_r R[d]) / sqrt(head_dim)
+                      (a)            (b)              (c)          (d)
+
+with d = p_i - p_j and R[d] = [sin(d w_0), .. , cos(d w_0), ..], concatenated, w_t = base ** (-2 t /
+hidden_size). W_r is each layer's own, without bias; u and v are shared by all layers unless `untie`
+(XLNet's untie_r). Memory: each layer sees the last `memory_length` inputs it had in earlier segments
+of the same stream, detached, as further keys and values.
+
+Against the released code: it is causal, and its relative shift is right only where j <= i; here each
+pair looks up its own distance, which serves both directions (`bidirectional`, the default, as XLNet's
+attention type "bi") and any number of queries and keys. `bidirectional: false` hides later keys.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, NamedTuple, final
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor, nn
+from typing_extensions import override
+
+from posattn.bias import (
+    AttentionBias,
+    BucketScores,
+    Causal,
+    DenseBias,
+    QueryScores,
+    SumBias,
+    VisibilityRule,
+)
+from posattn.mechanisms.base import (
+    EncoderDims,
+    Flops,
+    Geometry,
+    Mechanism,
+    MechanismConfig,
+    Site,
+    Traits,
+    mechanisms,
+)
+from posattn.positions import clipped, sinusoids
+from posattn.shapes import Pairs
+
+
+class TransformerXLConfig(MechanismConfig):
+    """Options of Transformer-XL's relative positions."""
+
+    name: Literal["transformer_xl"] = "transformer_xl"
+    bidirectional: bool = True  # false: keys after the query are invisible
+    memory_length: NonNegativeInt = 0  # states of earlier segments that each layer keeps
+    clamp_distance: PositiveInt | None = None  # distances beyond share the outermost sinusoid
+    base: PositiveFloat = 10000.0
+    untie: bool = False  # each layer has its own u and v
+    table_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0  # on R, afresh in every layer
+
+    @override
+    def traits(self) -> Traits:
+        return Traits(adds_bias=True, causal=not self.bidirectional)
+
+    @override
+    def card(self, dims: EncoderDims) -> Mapping[str, str]:
+        limit = "unlimited" if self.clamp_distance is None else f"clipped at {self.clamp_distance}"
+        return {
+            "positions": f"sinusoids of the distance, base {self.base:g}, {limit}, "
+            + ("both directions" if self.bidirectional else "causal"),
+            "terms": "a (content), b (content to distance), c (u, global content), "
+            "d (v, global distance)",
+            "u and v": "own in each layer" if self.untie else "shared by all layers",
+            "memory": f"{self.memory_length} states per layer",
+        }
+
+    @override
+    def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
+        rows = num_queries + num_keys - 1
+        if self.clamp_distance is not None:
+            rows = min(rows, 2 * self.clamp_distance + 1)
+        width = dims.hidden_size
+        return Flops(
+            per_sequence=2 * num_queries * rows * width + 2 * num_keys * width,
+            per_forward=2 * rows * width * (width + 1),
+        )
+
+    @override
+    def memory(self) -> int:
+        return self.memory_length
+
+
+class Distances(NamedTuple):
+    """Sinusoids of every distance that occurs, and which of their rows each pair has."""
+
+    table: Float[Tensor, "buckets hidden"]
+    bucket: Pairs
+
+
+class GlobalBiases(nn.Module):
+    """u and v of the paper, a vector per head each."""
+
+    def __init__(self, dims: EncoderDims) -> None:
+        """Build both as tables, so that they are initialised as all tables are."""
+        super().__init__()
+        self.content = nn.Embedding(dims.num_heads, dims.head_dim)
+        self.distance = nn.Embedding(dims.num_heads, dims.head_dim)
+
+
+class TransformerXLLayer(nn.Module):
+    """What each layer owns: W_r, and u and v if they are untied."""
+
+    def __init__(self, config: TransformerXLConfig, dims: EncoderDims) -> None:
+        """Build the projection of sinusoids."""
+        super().__init__()
+        self.distance_proj = nn.Linear(dims.hidden_size, dims.hidden_size, bias=False)
+        self.dropout = nn.Dropout(config.table_dropout)
+        if config.untie:
+            self.global_biases = GlobalBiases(dims)
+
+
+@final
+@mechanisms.register("transformer_xl")
+class TransformerXL(Mechanism[TransformerXLConfig]):
+    """Scores of projected sinusoids of the distance, and global biases for content and distance."""
+
+    Config = TransformerXLConfig
+
+    def __init__(self, config: TransformerXLConfig, dims: EncoderDims) -> None:
+        """Build u and v, unless each layer has its own."""
+        super().__init__(config, dims)
+        if not config.untie:
+            self.global_biases = GlobalBiases(dims)
+
+    @override
+    def make_layer(self) -> TransformerXLLayer:
+        return TransformerXLLayer(self.config, self.dims)
+
+    @override
+    def content_term(self) -> str:
+        return "a"
+
+    @override
+    def prepare(self, geometry: Geometry) -> Distances:
+        distance, reach = geometry.distance, geometry.largest_distance
+        if self.config.clamp_distance is not None:
+            reach = min(reach, self.config.clamp_distance)
+            distance = clipped(distance, reach)
+        rows = torch.arange(-reach, reach + 1, device=distance.device)
+        width = self.dims.hidden_size
+        return Distances(sinusoids(rows, width, self.config.base, "concatenated"), distance + reach)
+
+    @override
+    def bias(self, site: Site) -> AttentionBias:
+        layer, heads = site.layer, site.heads
+        assert isinstance(layer, TransformerXLLayer)
+        shared = layer.global_biases if self.config.untie else self.global_biases
+        table_HRD = self._project(site.prepared.table, layer)
+        content_HD, distance_HD = shared.content.weight, shared.distance.weight
+        query_BHQR = (heads.query * site.scale) @ table_HRD.mT
+        key_BH1K = torch.einsum("hd,bhkd->bhk", content_HD * site.scale, heads.key)[:, :, None]
+        bucket_HR = torch.einsum("hd,hrd->hr", distance_HD * site.scale, table_HRD)
+        bucket = site.prepared.bucket
+        return SumBias(
+            (
+                QueryScores("b", query_BHQR, bucket),
+                DenseBias("c", key_BH1K),
+                BucketScores("d", bucket_HR, bucket),
+            )
+        )
+
+    @override
+    def visibility(self, geometry: Geometry) -> tuple[VisibilityRule, ...]:
+        return () if self.config.bidirectional else (Causal(geometry.distance),)
+
+    def _project(
+        self, table: Float[Tensor, "buckets hidden"], layer: TransformerXLLayer
+    ) -> Float[Tensor, "heads buckets head_dim"]:
+        table = layer.dropout(table.to(layer.distance_proj.weight.dtype))
+        projected = layer.distance_proj(table)
+        return rearrange(projected, "r (h d) -> h r d", h=self.dims.num_heads)

@@ -1,0 +1,80 @@
+"""Whether a recipe can run, found out without running it: the model is built, the backend is asked."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from posattn.encoder.model import MaskedLanguageModel, position_parameters
+from posattn.recipe.build import build_on_meta
+from posattn.recipe.schema import Recipe
+from posattn.training.forward import autocast
+
+TRIAL_LENGTH = 16
+
+
+@dataclass(frozen=True)
+class CheckedRecipe:
+    """What building the model showed; `backends` are those that the layers will use here."""
+
+    parameters: int
+    position_parameters: int
+    embedding_parameters: int
+    backends: tuple[str, ...]
+
+    @property
+    def backend(self) -> str:
+        """Return the backends in words."""
+        return " and ".join(self.backends)
+
+
+def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe:
+    """Return the model's counts and backends; raise `BackendRefusal` with reasons if it cannot run.
+
+    The backends are asked on this machine, on the device and in the precision that training would use.
+    """
+    model = build_on_meta(recipe, vocab_size)
+    ours = position_parameters(model)
+    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
+    return CheckedRecipe(
+        parameters=sum(sizes.values()),
+        position_parameters=sum(sizes[name] for name in ours),
+        embedding_parameters=model.encoder.tokens.weight.numel(),
+        backends=_backends_in_use(recipe, model),
+    )
+
+
+def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, ...]:
+    """Run a few tokens through the model in training mode, with weights that take no memory."""
+    device = _device(recipe)
+    ids = torch.zeros(1, min(TRIAL_LENGTH, recipe.data.max_length), dtype=torch.long, device=device)
+    inputs: dict[str, Tensor] = {"selected": torch.ones_like(ids, dtype=torch.bool)}
+    if recipe.encoder.segments:
+        inputs["segments"] = torch.zeros_like(ids)
+    if recipe.data.layout == "padded":
+        inputs["visible"] = torch.arange(ids.shape[1], device=device)[None] < ids.shape[1] - 1
+    elif not recipe.data.across_documents:
+        inputs["documents"] = torch.zeros_like(ids)
+    model.train()
+    with autocast(device, recipe.train.precision):
+        torch.func.functional_call(model, _weightless(model, device), (ids,), inputs)
+    backend = model.encoder.backend
+    return tuple(sorted(getattr(backend, "chosen", None) or {backend.name}))
+
+
+def _weightless(model: MaskedLanguageModel, device: torch.device) -> dict[str, Tensor]:
+    """Return a tensor for every weight: one zero, seen in the shape of the weight."""
+    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    return {
+        name: torch.zeros((), dtype=tensor.dtype, device=device)
+        .expand(tensor.shape)
+        .requires_grad_(tensor.requires_grad)
+        for name, tensor in tensors.items()
+    }
+
+
+def _device(recipe: Recipe) -> torch.device:
+    asked = recipe.train.device
+    if asked == "auto":
+        asked = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(asked)

@@ -1,0 +1,74 @@
+"""Floating-point operations of one forward, counted from the recipe alone.
+
+A multiply-add counts as two. Matrix products are counted; norms, softmax, activations and additions are
+not, as in torch's own counter, which the tests compare with. A training step takes about three times as much.
+"""
+
+from dataclasses import dataclass, fields
+
+from posattn.encoder.config import EncoderConfig
+from posattn.recipe.schema import Recipe
+
+_GATED = ("geglu", "swiglu")
+
+
+@dataclass(frozen=True)
+class FlopCount:
+    """Operations per token of the input in a forward, by part."""
+
+    projections: float
+    attention: float
+    feed_forward: float
+    mechanism: float
+    head: float
+
+    @property
+    def total(self) -> float:
+        """Return the sum of all parts."""
+        return float(sum(getattr(self, field.name) for field in fields(self)))
+
+
+def count_flops(
+    recipe: Recipe,
+    *,
+    length: int | None = None,
+    batch_size: int | None = None,
+    vocab_size: int | None = None,
+    decoded: int | None = None,
+) -> FlopCount:
+    """Return the operations per token for sequences of `length` tokens.
+
+    `length` and `batch_size` are by default the recipe's; what a mechanism computes once per forward
+    is spread over the batch. `decoded` is the number of places per sequence that are predicted.
+    """
+    encoder = recipe.encoder
+    length = recipe.data.max_length if length is None else length
+    batch = recipe.train.batch_size if batch_size is None else batch_size
+    if vocab_size is None:
+        vocab_size = recipe.data.tokenizer.expected_vocab_size()
+    if decoded is None:
+        decoded = max(1, round(length * recipe.objective.probability))
+    keys = length + encoder.memory_length()
+    everywhere, at_decoded = recipe.decoder.layer_runs(encoder)
+    last = encoder.num_layers - 1
+    runs = [(min(layer, last), length) for layer in range(everywhere)]
+    runs += [(last, decoded)] * at_decoded
+    parts = [_layer(encoder, layer, queries, keys, batch) for layer, queries in runs]
+    size = encoder.hidden_size
+    sums = (sum(part[i] for part in parts) / length for i in range(4))
+    return FlopCount(*sums, head=2 * decoded * size * (size + vocab_size) / length)
+
+
+def _layer(
+    encoder: EncoderConfig, layer: int, queries: int, keys: int, batch: int
+) -> tuple[float, float, float, float]:
+    """Return projections, attention, feed-forward and mechanisms of one layer for one sequence."""
+    size, inner = encoder.hidden_size, encoder.inner_size()
+    matrices = 3 if encoder.activation in _GATED else 2
+    added = [part.flops(encoder.dims(), queries, keys) for part in encoder.acting_in(layer)]
+    return (
+        4 * size * size * (queries + keys),
+        4 * queries * keys * size,
+        2 * matrices * queries * size * inner,
+        sum(part.per_sequence + part.per_forward / batch for part in added),
+    )

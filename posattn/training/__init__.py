@@ -1,0 +1,1 @@
+"""Training: text in, batches, one plain loop, checkpoints, evaluation."""

@@ -1,0 +1,19 @@
+"""The corpora: one file each."""
+
+from posattn.training.text.corpora.base import Corpus, CorpusConfig, Source, SourceFile, corpora
+from posattn.training.text.corpora.files import FilesCorpus
+from posattn.training.text.corpora.hub import HubCorpus
+from posattn.training.text.corpora.pydoc import PydocCorpus
+from posattn.training.text.corpora.shakespeare import ShakespeareCorpus
+
+__all__ = [
+    "Corpus",
+    "CorpusConfig",
+    "FilesCorpus",
+    "HubCorpus",
+    "PydocCorpus",
+    "ShakespeareCorpus",
+    "Source",
+    "SourceFile",
+    "corpora",
+]
