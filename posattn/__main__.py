@@ -1,6 +1,6 @@
 """`python -m posattn` is the command `posattn`."""
 
-from posattn.cli.main import main
+from posattn.cli.main import run
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -80,7 +80,7 @@ def open_field(registry: Registry[Any], base: Any) -> Any:
             value = {"name": value}
         if not isinstance(value, dict) or not isinstance(value.get("name"), str):
             known = ", ".join(registry.names())
-            raise ValueError(f"a {registry.kind} needs a name: {{name: ...}} (known: {known})")
+            raise ValueError(f"the {registry.kind} needs a name: {{name: ...}} (known: {known})")
         try:
             entry = registry.get(value["name"])
         except RecipeError as error:

@@ -113,7 +113,9 @@ class Registry(Generic[T]):
             entry = points[0].load()
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a plug-in may even call sys.exit; it must not stop the rest
+        except (
+            BaseException
+        ) as error:  # a plug-in may even call sys.exit; it must not stop the rest
             self._entries = before
             return Plugin(name, owners, f"{type(error).__name__}: {error}")
         if name in before and before[name] is not entry:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 Hidden: TypeAlias = Float[Tensor, "batch length hidden"]
 QueryHidden: TypeAlias = Float[Tensor, "batch query hidden"]
+KeyHidden: TypeAlias = Float[Tensor, "batch key hidden"]
 PerHead: TypeAlias = Float[Tensor, "batch heads length head_dim"]
 QueryHeads: TypeAlias = Float[Tensor, "batch heads query head_dim"]
 KeyHeads: TypeAlias = Float[Tensor, "batch heads key head_dim"]

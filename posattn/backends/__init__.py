@@ -3,11 +3,12 @@
 from posattn.backends.auto import AutoBackend as AutoBackend
 from posattn.backends.base import AttentionBackend as AttentionBackend
 from posattn.backends.base import AttentionCall as AttentionCall
-from posattn.backends.base import backends as registry
+from posattn.backends.base import backends as _backends
 from posattn.backends.eager import EagerBackend as EagerBackend
 from posattn.backends.eager import logits_by_term as logits_by_term
 from posattn.backends.eager import probabilities as probabilities
 from posattn.backends.sdpa import SDPABackend as SDPABackend
 
+registry = _backends
 names = registry.names
 get = registry.get

@@ -1,7 +1,7 @@
 """`AttentionBackend`: one way of computing attention, and the registry of them."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from posattn.bias import AttentionBias, RelativeValues, Visibility
@@ -23,7 +23,7 @@ class AttentionCall:
     value: KeyHeads
     scale: float
     bias: AttentionBias | None = None
-    visibility: Visibility = Visibility(())
+    visibility: Visibility = field(default_factory=lambda: Visibility(()))
     relative_values: RelativeValues | None = None
     dropout: float = 0.0
 
@@ -53,7 +53,6 @@ class AttentionBackend(ABC):
                 "Choose another backend, or 'auto'"
             )
         return self.run(call)
-
 
 
 backends: Registry[type[AttentionBackend]] = Registry("backend", "posattn.backends")

@@ -44,4 +44,5 @@ class DenseBias(AttentionBias):
                 ]
             )
 
-        return add_bias
+        mod: ScoreMod = add_bias
+        return mod

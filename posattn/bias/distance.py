@@ -43,4 +43,5 @@ class DistanceBias(AttentionBias):
         def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             return score + function(distance[b if batches > 1 else 0, i, j], h)
 
-        return add_bias
+        mod: ScoreMod = add_bias
+        return mod

@@ -40,7 +40,8 @@ class QueryScores(AttentionBias):
         def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             return score + scores[b, h, i, bucket[b if batches > 1 else 0, i, j]]
 
-        return add_bias
+        mod: ScoreMod = add_bias
+        return mod
 
 
 @final
@@ -71,7 +72,8 @@ class KeyScores(AttentionBias):
         def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             return score + scores[b, h, j, bucket[b if batches > 1 else 0, i, j]]
 
-        return add_bias
+        mod: ScoreMod = add_bias
+        return mod
 
 
 @final
@@ -100,4 +102,5 @@ class BucketScores(AttentionBias):
         def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             return score + scores[h, bucket[b if batches > 1 else 0, i, j]]
 
-        return add_bias
+        mod: ScoreMod = add_bias
+        return mod

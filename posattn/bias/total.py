@@ -43,7 +43,8 @@ class SumBias(AttentionBias):
                 score = mod(score, b, h, i, j)
             return score
 
-        return add_bias
+        mod: ScoreMod = add_bias
+        return mod
 
 
 def total_bias(parts: Sequence[AttentionBias | None]) -> AttentionBias | None:

@@ -26,7 +26,11 @@ def diff(
     if as_json:
         print_json(
             {
-                path: {side: value for side, value in zip("ab", pair, strict=True) if value is not ABSENT}
+                path: {
+                    side: value
+                    for side, value in zip("ab", pair, strict=True)
+                    if value is not ABSENT
+                }
                 for path, pair in found.items()
             }
         )

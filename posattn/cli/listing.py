@@ -26,9 +26,9 @@ class Kind(StrEnum):
 
 
 _REGISTRIES = {
-    Kind.MECHANISMS: ("posattn.mechanisms", "mechanisms"),
-    Kind.BACKENDS: ("posattn.backends", "backends"),
-    Kind.DECODERS: ("posattn.encoder.decoders", "decoders"),
+    Kind.MECHANISMS: ("posattn.mechanisms", "registry"),
+    Kind.BACKENDS: ("posattn.backends", "registry"),
+    Kind.DECODERS: ("posattn.encoder.model", "decoders"),
     Kind.CORPORA: ("posattn.training.text.corpora", "corpora"),
     Kind.TOKENIZERS: ("posattn.training.text.tokenizers", "tokenizers"),
     Kind.OBJECTIVES: ("posattn.training.objectives", "objectives"),
@@ -58,7 +58,7 @@ def _entries(module: str, attribute: str) -> list[dict[str, Any]]:
     rows = [
         {
             "name": name,
-            "summary": _summary(registry.get(name)),
+            "summary": _summary(name, registry.get(name)),
             "options": _options(registry.get(name)),
             "from": plugins[name].distribution if name in plugins else "posattn",
         }
@@ -72,13 +72,12 @@ def _entries(module: str, attribute: str) -> list[dict[str, Any]]:
     return rows + broken
 
 
-def _summary(entry: Any) -> str:
-    config = getattr(entry, "Config", None)
-    for source in (entry, config):
-        text = inspect.getdoc(source) if source is not None else None
-        if text and not (inspect.isclass(entry) and text == inspect.getdoc(entry.__mro__[1])):
-            return text.split("\n\n")[0].replace("\n", " ").strip().split(". ")[0]
-    return ""
+def _summary(name: str, entry: Any) -> str:
+    """Return the sentence of the entry's module if it is about this entry, else of its class."""
+    module = inspect.getdoc(sys.modules.get(entry.__module__)) or ""
+    title = f"`{name}`: "
+    text = module.removeprefix(title) if module.startswith(title) else inspect.getdoc(entry) or ""
+    return " ".join(text.split("\n\n")[0].split()).removesuffix(".")
 
 
 def _options(entry: Any) -> dict[str, Any]:

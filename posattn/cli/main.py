@@ -16,7 +16,7 @@ from posattn.cli import compare, diff, listing, schema, show, train, validate
 from posattn.cli.app import app, say
 from posattn.errors import PosattnError
 
-__all__ = ["compare", "diff", "listing", "main", "schema", "show", "train", "validate"]
+__all__ = ["compare", "diff", "listing", "run", "schema", "show", "train", "validate"]
 
 
 def _print_version(wanted: bool) -> None:
@@ -41,7 +41,7 @@ def _root(
     """Controlled comparison of position mechanisms in Transformer encoders."""
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
+def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit; `arguments` are those of the process unless given."""
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning

@@ -18,7 +18,13 @@ def training_progress(name: str) -> Iterator[Callable[[Any], None]]:
         yield _Lines(name)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     bars = Progress(
         TextColumn("{task.fields[run]}", markup=False),

@@ -48,7 +48,9 @@ def draw(progress: Any) -> "RenderableType":
         table.add_column(f"seed {seed}", min_width=14, no_wrap=True)
     cells = {(run.arm, run.seed): run for run in progress.runs}
     for arm in dict.fromkeys(run.arm for run in progress.runs):
-        row = [Text(*_cell(cells[arm, seed])) if (arm, seed) in cells else Text("") for seed in seeds]
+        row = [
+            Text(*_cell(cells[arm, seed])) if (arm, seed) in cells else Text("") for seed in seeds
+        ]
         table.add_row(Text(arm), *row)
     return Group(Text(headline(progress), style="bold"), table)
 

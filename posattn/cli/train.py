@@ -36,7 +36,7 @@ def train(
 
     loaded = load_recipe(recipe, overrides)
     from posattn.cli.progress import training_progress
-    from posattn.recipe.job import train_recipe
+    from posattn.recipe.run import train_recipe
 
     again = again_with("train", recipe, "--out", str(out), "--resume", overrides=overrides)
     with continues_with(again), training_progress(loaded.name) as draw:

@@ -1,6 +1,7 @@
 """`posattn validate`: whether a recipe or a study can run, without running it."""
 
 import sys
+from pathlib import Path
 
 from posattn.cli.app import JsonOption, RecipeArgument, SetOption, app, print_json
 from posattn.errors import PosattnError
@@ -43,4 +44,22 @@ def _validate(reference: str, overrides: list[str]) -> dict[str, str]:
         "kind": "recipe",
         "name": loaded.name,
         "about": f"{checked.parameters:,} parameters, backend {checked.backend}",
+    }
+
+
+def _validate_study(path: Path, overrides: list[str]) -> dict[str, str]:
+    from posattn.comparison.plan import make_plan
+    from posattn.comparison.study import load_study
+    from posattn.recipe.check import check_recipe
+
+    plan = make_plan(load_study(path, overrides))
+    for arm in plan.arms:
+        try:
+            check_recipe(arm.recipe)
+        except PosattnError as error:
+            raise type(error)(f"{path}: arm '{arm.name}': {error}") from error
+    return {
+        "kind": "study",
+        "name": plan.study.name,
+        "about": f"{len(plan.arms)} arms x {len(plan.study.seeds)} seeds",
     }

@@ -2,22 +2,37 @@
 
 from posattn.comparison import wording
 from posattn.comparison.results_schema import Contrast, Results, Statement
-from posattn.comparison.statistics import smallest_sign_flip_p
+from posattn.comparison.statistics import ALPHA, smallest_sign_flip_p
 
 CLAIM_SEEDS = 6
+MOST_RUNS = 6
+EARLY = 1e9
 
 
 def answer(results: Results) -> list[Statement]:
     """Return what the report opens with: differences, ties, failures, and how far to trust them."""
-    statements = [_headline(results)]
     contrasts = results.family("baseline")
+    verdicts = [*_told_apart(results, contrasts), *_ties(results, contrasts)]
+    if verdicts:
+        verdicts[0] = verdicts[0].model_copy(update={"text": _key(results) + verdicts[0].text})
+    statements = [_headline(results), *verdicts, *_not_compared(contrasts), *_groups(results)]
+    return statements + _failures(results) + _seeds(results) + _scale(results)
+
+
+def _key(results: Results) -> str:
+    unit = results.primary.unit_of_difference
+    return f"Mean difference in {unit} [95 % interval, paired over seeds], n seeds. "
+
+
+def _told_apart(results: Results, contrasts: list[Contrast]) -> list[Statement]:
+    statements = []
     for verdict, heading in (("better", "Better than"), ("worse", "Worse than")):
         found = _with_verdict(contrasts, verdict)
         if found:
             title = f"{heading} {results.study.baseline}"
-            statements.append(Statement(heading=title, text=_differences(results, found)))
-    statements += _ties(results, contrasts) + _not_compared(contrasts) + _groups(results)
-    return statements + _failures(results) + _seeds(results) + _scale(results)
+            items = [_effect(results, contrast) for contrast in found]
+            statements.append(Statement(heading=title, items=items))
+    return statements
 
 
 def _headline(results: Results) -> Statement:
@@ -48,17 +63,11 @@ def _headline(results: Results) -> Statement:
     return Statement(heading="Answer", text=text)
 
 
-def _differences(results: Results, contrasts: list[Contrast]) -> str:
-    metric = results.primary
-    parts = [f"{c.first} {_effect(results, c)}" for c in contrasts]
-    unit = f"Differences in {metric.unit_of_difference}, 95 % paired intervals over seeds: "
-    return unit + "; ".join(parts) + "."
-
-
 def _effect(results: Results, contrast: Contrast) -> str:
     metric, found = results.primary, contrast.difference
     interval = wording.interval(metric, found.low, found.high)
-    return f"{wording.difference(metric, found.mean)} {interval}, n = {found.n}"
+    difference = wording.difference(metric, found.mean)
+    return f"{contrast.first}: {difference} {interval}, n = {found.n}"
 
 
 def _ties(results: Results, contrasts: list[Contrast]) -> list[Statement]:
@@ -71,15 +80,13 @@ def _ties(results: Results, contrasts: list[Contrast]) -> list[Statement]:
         for c in found
         if c.judgement and c.judgement.smallest_detectable is not None
     ]
-    text = _differences(results, found)
+    text = ""
     if smallest:
         size = wording.score(metric, max(smallest))
-        text += (
-            f" That is no proof of equality: differences below {size} {metric.unit_of_difference} "
-            "could not be seen reliably here (80 % power)."
-        )
+        text = f"No proof of equality: here a difference below {size} is likely to stay unseen."
     title = f"Cannot be told apart from {results.study.baseline}"
-    return [Statement(heading=title, text=text)]
+    items = [_effect(results, contrast) for contrast in found]
+    return [Statement(heading=title, text=text, items=items)]
 
 
 def _not_compared(contrasts: list[Contrast]) -> list[Statement]:
@@ -95,33 +102,53 @@ def _groups(results: Results) -> list[Statement]:
     alone = [group[0] for group in results.groups if len(group) == 1]
     if len(results.groups) == 0 or len(results.arms) == 2:
         return []
+    heading = "Among all arms"
     if not shared:
         text = "Every pair of arms is told apart by its corrected interval."
-    elif len(results.groups) == 1:
+        return [Statement(heading=heading, text=text)]
+    if len(results.groups) == 1:
         text = f"No pair among {wording.listed(shared[0])} can be told apart."
-    else:
-        text = "Not told apart from each other: "
-        text += "; ".join(wording.listed(group) for group in shared) + "."
-        if alone:
-            verb = "differs" if len(alone) == 1 else "differ"
-            text += f" {wording.listed(alone)} {verb} from every arm tested."
-        text += " The order within and among groups means nothing."
-    return [Statement(heading="Among all arms", text=text)]
+        return [Statement(heading=heading, text=text)]
+    text = (
+        "Within each of these groups no pair can be told apart; a group is no claim of equality, "
+    )
+    text += "and the order means nothing."
+    if alone:
+        verb = "differs" if len(alone) == 1 else "differ"
+        text += f" {wording.listed(alone)} {verb} from every other arm that was tested."
+    items = [wording.listed(group) for group in shared]
+    return [Statement(heading=heading, text=text + _lost_to_correction(results), items=items)]
+
+
+def _lost_to_correction(results: Results) -> str:
+    """Say how many pairs would be told apart alone and are not among so many."""
+    pairs = results.family("baseline") + results.family("pairs")
+    ties = _with_verdict(pairs, "indistinguishable")
+    lost = [c for c in ties if c.difference.p_t is not None and c.difference.p_t < ALPHA]
+    if not lost:
+        return ""
+    verb = "has" if len(lost) == 1 else "have"
+    return (
+        f" {len(lost)} of these {wording.plural(len(ties), 'pair')} {verb} a 95 % interval that "
+        f"excludes zero taken alone, but not after correction for {len(pairs)} pairs: more seeds "
+        "would decide."
+    )
 
 
 def _failures(results: Results) -> list[Statement]:
     missing = [run for run in results.runs if run.state != "finished"]
     if not missing:
         return []
-    parts = []
+    items = []
     for run in missing:
-        reason = f" ({run.reason})" if run.reason else ""
-        parts.append(f"{run.arm} with seed {run.seed} {_state(run.state)}{reason}")
+        reason = f": {run.reason}" if run.reason else ""
+        items.append(f"{run.arm}, seed {run.seed} {_state(run.state)}{reason}")
     total = wording.plural(len(results.runs), "run")
     heading = f"{len(missing)} of {total} did not finish"
-    return [
-        Statement(heading=heading, text="; ".join(parts) + ". These runs count in every table.")
-    ]
+    if len(items) > MOST_RUNS:
+        items = [*items[:MOST_RUNS], f"and {len(items) - MOST_RUNS} more, see every run below"]
+    text = "Without a score, and counted in every table."
+    return [Statement(heading=heading, text=text, items=items)]
 
 
 def _state(state: str) -> str:
@@ -137,8 +164,8 @@ def _seeds(results: Results) -> list[Statement]:
     most = max(numbers)
     if most == 1:
         text = (
-            "One seed: no interval and no test is possible. The numbers are those of single runs, and "
-            "another seed may turn any difference round."
+            "One seed: no interval and no test is possible. The numbers are those of single runs, "
+            "and another seed may turn any difference round."
         )
         return [Statement(heading="How far to trust this", text=text)]
     least = smallest_sign_flip_p(most)
@@ -146,13 +173,13 @@ def _seeds(results: Results) -> list[Statement]:
     if most < CLAIM_SEEDS:
         text = (
             f"{plain}: too few for significance without an assumption. The verdicts rest on t "
-            "intervals, which assume that differences between seeds are normal. Read this as a screen; "
-            f"a claim needs {CLAIM_SEEDS} paired seeds or more (p can then reach 0.031)."
+            "intervals, which assume that differences between seeds are normal. Read this as a "
+            f"screen; a claim needs {CLAIM_SEEDS} paired seeds or more (p can then reach 0.031)."
         )
     else:
         text = (
-            f"{plain}. The verdicts rest on t intervals, which assume that differences between seeds "
-            "are normal; the exact p stands beside them."
+            f"{plain}. The verdicts rest on t intervals, which assume that differences between "
+            "seeds are normal; the exact p stands beside them."
         )
     return [Statement(heading="How far to trust this", text=text)]
 
@@ -166,11 +193,8 @@ def _scale(results: Results) -> list[Statement]:
     if counts:
         small, big = wording.large(min(counts)), wording.large(max(counts))
         parts.append(f"{small} parameters" if small == big else f"{small} to {big} parameters")
-    text = (
-        f"{wording.listed(parts)}: early training of small models. What follows from that is below."
-    )
-    if max(tokens) >= 1e9:
-        text = f"{wording.listed(parts)}. What this cannot show is below."
+    stage = "" if max(tokens) >= EARLY else ": early training of small models"
+    text = f"{wording.listed(parts)}{stage}. What this cannot show is listed below."
     return [Statement(heading="Scale", text=text)]
 
 

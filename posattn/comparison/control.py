@@ -67,10 +67,11 @@ def check_arms(
     outside = {arm: split(pairs, factors.prefixes)[1] for arm, pairs in found.items()}
     if any(outside.values()):
         raise ControlError(_undeclared(outside, baseline, factors))
-    seen = sorted({path for pairs in found.values() for path in pairs})
+    seen = {path: pair for pairs in found.values() for path, pair in pairs.items()}
+    counts = [f"{prefix} ({len(split(seen, [prefix])[0])} values)" for prefix in factors.prefixes]
     detail = (
-        f"{len(recipes)} arms; they may differ in {', '.join(factors.prefixes) or 'nothing'}; "
-        f"they differ in {', '.join(seen) or 'nothing'}"
+        f"{len(recipes)} arms agree in every other value of their recipes and differ in "
+        f"{', '.join(counts) or 'nothing'}"
     )
     same = [arm for arm, pairs in found.items() if not pairs and arm != baseline]
     if same:

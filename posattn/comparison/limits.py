@@ -33,11 +33,13 @@ def _training(results: Results) -> str:
         return "No run is finished: nothing here is a result yet."
     tokens, steps = max(run.tokens for run in finished), max(run.step for run in finished)
     counts = [a.sizes.parameters for a in results.arms if a.sizes.parameters is not None]
+    corpus = (results.data.get("common") or {}).get("train.tokens")
+    passes = f" ({tokens / corpus:.2g} passes over the training text)" if corpus else ""
     size = f" of {wording.large(max(counts))} parameters at most" if counts else ""
     return (
         f"Size and stage: models{size} after {wording.count(steps)} steps and "
-        f"{wording.large(tokens)} tokens. Differences this early need not hold at the end of a long "
-        "training, nor at a larger size; mechanisms that learn faster look better here."
+        f"{wording.large(tokens)} tokens{passes}. Differences this early need not hold at the end of a "
+        "long training, nor at a larger size; mechanisms that learn faster look better here."
     )
 
 

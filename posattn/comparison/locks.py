@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from posattn.errors import PosattnError
+from posattn.training.durable import writing
 
 try:
     import fcntl
@@ -19,11 +20,12 @@ def locked(folder: Path, what: str, *, wait: float = 0.0) -> Iterator[None]:
 
     The system frees the lock when its process ends, however it ends.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     if fcntl is None:
         yield
         return
-    with open(folder / ".lock", "a", encoding="utf-8") as file:
+    with (folder / ".lock").open("a", encoding="utf-8") as file:
         deadline = time.monotonic() + wait
         while not _taken(file.fileno()):
             if time.monotonic() >= deadline:

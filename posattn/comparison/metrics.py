@@ -1,4 +1,4 @@
-"""The scores that a study can be judged by: what each measures, in what unit, and which way is better."""
+"""The scores that a study can be judged by: their unit, and which direction is better."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,5 +1,6 @@
 """A pool of long-lived worker processes: a worker that dies marks its job, and the others go on."""
 
+import contextlib
 import multiprocessing
 import pickle
 import signal
@@ -8,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from posattn.comparison.worker import Job, Message, serve
 from posattn.errors import PosattnError
@@ -19,25 +21,6 @@ STOP_SECONDS = 60.0
 """How long a worker has to write its checkpoint after Ctrl-C before it is killed."""
 
 StartMethod = Literal["spawn", "forkserver"]
-
-
-class WorkerProcess(Protocol):
-    """The part of `multiprocessing.Process` that the pool uses."""
-
-    sentinel: int
-    exitcode: int | None
-
-    def start(self) -> None:
-        """Start it."""
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait for its end, at most `timeout` seconds."""
-
-    def kill(self) -> None:
-        """End it at once."""
-
-    def is_alive(self) -> bool:
-        """Return whether it runs."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +38,7 @@ class JobEvent:
 
 @dataclass
 class _Worker:
-    process: WorkerProcess
+    process: BaseProcess
     connection: Connection
     log: Path
     job: Job | None = None
@@ -87,8 +70,9 @@ class WorkerPool:
         self.logs = logs
         self.fresh = fresh
         self._context: BaseContext = multiprocessing.get_context(start_method)
+        self._preload = tuple(preload)
         if start_method == "forkserver":
-            self._context.set_forkserver_preload(list(preload))
+            self._context.set_forkserver_preload(list(self._preload))
         self._workers: list[_Worker] = []
         self._started = 0
         self._false_starts = 0
@@ -103,6 +87,11 @@ class WorkerPool:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def start(self, number: int) -> None:
+        """Start `number` workers ahead of the first job, so that they import meanwhile."""
+        while len(self._workers) < min(number, self.size):
+            self._workers.append(self._start())
 
     def run(self, jobs: Iterable[Job], on_event: Callable[[JobEvent], None]) -> None:
         """Run all jobs and tell `on_event` what happens; return when each has ended somehow.
@@ -152,8 +141,8 @@ class WorkerPool:
         log = self.logs / f"worker-{self._started}.log"
         self._started += 1
         ours, theirs = self._context.Pipe(duplex=True)
-        process: WorkerProcess = self._context.Process(  # type: ignore[attr-defined]
-            target=serve, args=(theirs, self.threads, str(log)), daemon=False
+        process: BaseProcess = self._context.Process(  # type: ignore[attr-defined]
+            target=serve, args=(theirs, self.threads, str(log), self._preload), daemon=False
         )
         process.start()
         theirs.close()
@@ -162,10 +151,9 @@ class WorkerPool:
     def _give(self, worker: _Worker, job: Job) -> None:
         worker.job, worker.begun = job, False
         data = pickle.dumps(job)
-        try:
+        # if it has died, its sentinel tells, and the job is given to another
+        with contextlib.suppress(OSError):
             worker.connection.send_bytes(Message.JOB + data)
-        except OSError:
-            pass  # it has died: its sentinel tells, and the job is given to another
 
     def _events(self, waiting: deque[Job]) -> Iterator[JobEvent]:
         """Yield what the workers say within half a second."""

@@ -5,45 +5,35 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from posattn.comparison import summaries
 from posattn.comparison.answer import answer
+from posattn.comparison.contrasts import descriptive_contrasts, judged_contrasts
 from posattn.comparison.limits import limits
 from posattn.comparison.metrics import Metric, metrics
 from posattn.comparison.results_schema import (
     ArmResult,
-    Contrast,
     ControlResult,
     CurvePoint,
     MetricInfo,
     Results,
     RunResult,
     RunScore,
-    SampleInterval,
-    SampleTest,
     SeedSummary,
     SpeedInfo,
     StudyInfo,
 )
-from posattn.comparison.statistics import (
-    bootstrap_samples,
-    mcnemar_exact,
-    paired_difference,
-    summarize,
-)
+from posattn.comparison.statistics import summarize
 from posattn.comparison.study_files import (
     Evaluations,
-    Examples,
     PlannedArm,
     RunFiles,
     StudyFiles,
     read_study,
 )
-from posattn.comparison.verdicts import Judged, Scores, judge_study
+from posattn.comparison.verdicts import Scores, judge_study
 
 KNOWN_SECTIONS = {"validation", "length", "position", "size"}
-RESAMPLES = 1000
+ENDED = ("finished", "diverged", "failed", "killed")
 
 
 def collect(out: Path) -> Results:
@@ -54,10 +44,10 @@ def collect(out: Path) -> Results:
     runs = [_run(run, chosen) for run in files.runs]
     judged = judge_study(_scores(runs, primary.name, files), files.plan.baseline, primary.better)
     examples = {(run.arm, run.seed): run.examples for run in files.runs if _finished(run)}
-    contrasts = [_contrast(item, primary, "baseline", examples) for item in judged.contrasts]
-    contrasts += [_contrast(item, primary, "pairs", {}) for item in judged.pairs]
+    contrasts = judged_contrasts(judged, primary, examples)
     for metric in chosen[1:]:
-        contrasts += _descriptive(metric, _scores(runs, metric.name, files), files.plan.baseline)
+        scores = _scores(runs, metric.name, files)
+        contrasts += descriptive_contrasts(metric, scores, files.plan.baseline)
     found = Results(
         posattn_version=_version(),
         study=_study(files, runs),
@@ -203,90 +193,23 @@ def _over_seeds(runs: list[RunResult], metric: str) -> SeedSummary:
     return SeedSummary(summary=summary, values=values, reason=reason)
 
 
-def _contrast(
-    item: Judged,
-    metric: Metric,
-    family: Any,
-    examples: Mapping[tuple[str, int], Examples | None],
-) -> Contrast:
-    pairs = _example_pairs(item, examples)
-    return Contrast(
-        metric=metric.name,
-        family=family,
-        first=item.first,
-        second=item.second,
-        difference=item.difference,
-        judgement=item.judgement,
-        sample_interval=_sample_interval(pairs) if metric.key == "loss" else None,
-        sample_tests=[_sample_test(seed, a, b) for seed, a, b in pairs],
-    )
-
-
-def _descriptive(metric: Metric, scores: Scores, baseline: str) -> list[Contrast]:
-    return [
-        Contrast(
-            metric=metric.name,
-            family="descriptive",
-            first=name,
-            second=baseline,
-            difference=paired_difference(scores[name], scores[baseline]),
-            judgement=None,
-        )
-        for name in scores
-        if name != baseline
-    ]
-
-
-def _example_pairs(
-    item: Judged, examples: Mapping[tuple[str, int], Examples | None]
-) -> list[tuple[int, Examples, Examples]]:
-    """Return, by seed, the per-sample sums of both arms where they are of the same samples."""
-    pairs = []
-    for arm, seed in examples:
-        first, second = examples.get((item.first, seed)), examples.get((item.second, seed))
-        if arm != item.first or first is None or second is None:
-            continue
-        same = np.array_equal(first.sample_ids, second.sample_ids)
-        if same and np.array_equal(first.targets, second.targets):
-            pairs.append((seed, first, second))
-    return pairs
-
-
-def _sample_interval(pairs: list[tuple[int, Examples, Examples]]) -> SampleInterval | None:
-    if not pairs or any(len(a.sample_ids) != len(pairs[0][1].sample_ids) for _, a, _ in pairs):
-        return None
-    low, high = bootstrap_samples(
-        [(a.loss_sum, a.targets) for _, a, _ in pairs],
-        [(b.loss_sum, b.targets) for _, _, b in pairs],
-        resamples=RESAMPLES,
-    )
-    samples = len(pairs[0][1].sample_ids)
-    return SampleInterval(
-        seeds=len(pairs), samples=samples, resamples=RESAMPLES, low=low, high=high
-    )
-
-
-def _sample_test(seed: int, first: Examples, second: Examples) -> SampleTest:
-    more = int(np.sum(first.correct > second.correct))
-    fewer = int(np.sum(first.correct < second.correct))
-    p = mcnemar_exact(more, fewer)
-    return SampleTest(seed=seed, samples=len(first.sample_ids), more=more, fewer=fewer, p=p)
-
-
 def _study(files: StudyFiles, runs: list[RunResult]) -> StudyInfo:
     plan = files.plan
-    finished = sum(run.state == "finished" for run in runs)
     return StudyInfo(
         name=plan.study,
-        description=files.description,
+        title=plan.title or None,
+        question=plan.question or None,
+        description=plan.description or None,
+        notes=plan.notes or None,
         baseline=plan.baseline,
         primary=plan.primary,
         varies=plan.varies,
+        declared=plan.declared,
         seeds=plan.seeds,
         runs_planned=len(runs),
-        runs_finished=finished,
+        runs_finished=sum(run.state == "finished" for run in runs),
         train_length=train_length(files),
-        complete=finished == len(runs),
+        complete=all(run.state in ENDED for run in runs),
     )
 
 
@@ -321,8 +244,12 @@ def _metric_info(metric: Metric, primary: Metric) -> MetricInfo:
 def _speed(files: StudyFiles) -> SpeedInfo | None:
     if files.speed is None or not files.speed.rounds:
         return None
-    rounds = len({item.round for item in files.speed.rounds})
-    return SpeedInfo(conditions=files.speed.conditions, rounds=rounds, file="speed.json")
+    return SpeedInfo(
+        conditions=files.speed.conditions,
+        rounds=len({item.round for item in files.speed.rounds}),
+        refused=files.speed.refused,
+        file="speed.json",
+    )
 
 
 def _notes(files: StudyFiles) -> list[str]:

@@ -33,13 +33,20 @@ class MetricInfo(Part):
 
 
 class StudyInfo(Part):
-    """What was planned, and how much of it is done."""
+    """What was planned, and how much of it is done; complete: every run ended, well or not.
+
+    `varies` are the factors in which arms may differ, `declared` further differences with reasons.
+    """
 
     name: str
-    description: str
+    title: str | None
+    question: str | None
+    description: str | None
+    notes: str | None
     baseline: str
     primary: str
     varies: list[str]
+    declared: dict[str, str]
     seeds: list[int]
     runs_planned: int
     runs_finished: int
@@ -166,8 +173,8 @@ class ArmResult(Part):
 class SampleTest(Part):
     """Secondary: the same two trained models on the same validation samples, one seed.
 
-    `more` and `fewer` count samples of which `first` got more or fewer tokens right; `p` is the exact
-    McNemar p of these counts.
+    `more` and `fewer` count samples of which `first` got more or fewer tokens right; `p` is the
+    exact McNemar p of these counts.
     """
 
     seed: int
@@ -178,7 +185,7 @@ class SampleTest(Part):
 
 
 class SampleInterval(Part):
-    """Secondary: a 95 % paired bootstrap interval over validation samples, seeds held as they are."""
+    """Secondary: a 95 % paired bootstrap interval over validation samples, seeds held."""
 
     seeds: int
     samples: int
@@ -204,11 +211,20 @@ class Contrast(Part):
 
 
 class ControlResult(Part):
-    """One rule of control; null where it was not checked."""
+    """One rule of control; null where it was not checked.
+
+    `expected` marks a rule that cannot hold because of a difference which the study declares.
+    """
 
     rule: str
     held: bool | None
     detail: str
+    expected: bool
+
+    @property
+    def broken(self) -> bool:
+        """Return whether the rule failed without the study having declared why."""
+        return self.held is False and not self.expected
 
 
 class SpeedInfo(Part):
@@ -216,14 +232,16 @@ class SpeedInfo(Part):
 
     conditions: dict[str, Any]
     rounds: int
+    refused: dict[str, str]
     file: str
 
 
 class Statement(Part):
-    """One plain sentence or two of the answer, under a short heading."""
+    """One plain sentence or two of the answer under a short heading, with its list."""
 
     heading: str
-    text: str
+    text: str = ""
+    items: list[str] = Field(default_factory=list)
 
 
 class Results(Part):

@@ -11,6 +11,8 @@ from posattn.training.durable import read_json
 from posattn.training.metrics import read_metrics
 from posattn.training.run_folder import RunFolder
 
+EVALUATIONS = "evaluations.json"
+
 CONDITIONS = (
     "threads",
     "device",
@@ -36,6 +38,7 @@ class RunEvidence:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
     batches: Mapping[int, str] = field(default_factory=dict)
+    evaluations: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def finished(self) -> bool:
@@ -56,7 +59,7 @@ class RunEvidence:
     @property
     def backend(self) -> str:
         """Return the backend that was chosen for attention, or nothing if none was recorded."""
-        return str(self.environment.get("backend") or "")
+        return str(self.evaluations.get("conditions", {}).get("backend") or "")
 
 
 def read_evidence(folder: Path, arm: str, seed: int, planned: Mapping[str, Any]) -> RunEvidence:
@@ -73,6 +76,7 @@ def read_evidence(folder: Path, arm: str, seed: int, planned: Mapping[str, Any])
         parameters=_read(files.parameters),
         environment=_read(files.environment),
         batches={int(line["step"]): str(line["batches"]) for line in lines if "batches" in line},
+        evaluations=_read(folder / EVALUATIONS),
     )
 
 

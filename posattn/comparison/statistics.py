@@ -6,6 +6,7 @@ seed by seed. What differs and what does not is decided in `verdicts.py`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,10 +121,11 @@ def detectable_in_sd(n: int, alpha: float, power: float = POWER) -> float:
         reached = 1.0 - float(nctdtr(n - 1, shift, critical))
         return power - reached
 
-    high = critical + 1.0
+    high: float = critical + 1.0
     while missing(high) > 0:
         high *= 2
-    return float(brentq(missing, 0.0, high)) / n**0.5
+    shift = float(brentq(missing, 0.0, high))
+    return shift / sqrt(n)
 
 
 def mcnemar_exact(only_first: int, only_second: int) -> float:

@@ -1,7 +1,7 @@
 """`Study`: a base recipe, arms, seeds and evaluations, as a study file states them."""
 
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -62,7 +62,7 @@ class Study(FrozenConfig):
         return Document(data, {(): Origin(f"the study {self.name}"), **origins})
 
     @model_validator(mode="after")
-    def _names_are_portable(self) -> Self:
+    def _names_are_portable(self) -> "Study":
         for name in (self.name, *self.arms):
             try:
                 check_run_name(name)
@@ -79,7 +79,7 @@ class Study(FrozenConfig):
         return self
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
+    def _parts_fit(self) -> "Study":
         if self.baseline not in self.arms:
             known = ", ".join(self.arms)
             raise ValueError(f"the baseline '{self.baseline}' is no arm (arms: {known})")
@@ -104,7 +104,7 @@ class Study(FrozenConfig):
         return self
 
     @model_validator(mode="after")
-    def _declarations_are_paths(self) -> Self:
+    def _declarations_are_paths(self) -> "Study":
         for path in (*self.varies, *self.declared):
             if path.split(".")[0] not in RECIPE_SECTIONS or not all(path.split(".")):
                 raise ValueError(
@@ -173,7 +173,7 @@ def _resolved(value: Any, key: str, folder: Path) -> Any:
 def _expanded(document: Document) -> Document:
     """Return the study with dotted overrides (`encoder.mechanism: ...`) as nested mappings."""
     data, origins = dict(document.data), dict(document.origins)
-    places: list[KeyPath] = [("shared",)] if isinstance(data.get("shared"), dict) else []
+    places: list[tuple[str, ...]] = [("shared",)] if isinstance(data.get("shared"), dict) else []
     if isinstance(data.get("arms"), dict):
         data["arms"] = {arm: {} if value is None else value for arm, value in data["arms"].items()}
         places += [("arms", arm) for arm, value in data["arms"].items() if isinstance(value, dict)]

@@ -7,7 +7,7 @@ error: evaluations are open to plug-ins. A file that is there and cannot be read
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from ruamel.yaml.error import YAMLError
 from posattn.errors import DataError, RecipeError
 
 Number = float | None
-T = TypeVar("T")
 
 
 class StoredModel(BaseModel):
@@ -46,17 +45,26 @@ class PlannedRun(StoredModel):
 
 
 class ControlRule(StoredModel):
-    """One rule of control: held, not held, or null where it could not be checked yet."""
+    """One rule of control: held, not held, or null where it could not be checked.
+
+    `expected` marks a rule that cannot hold because of a difference which the study declares.
+    """
 
     rule: str
     held: bool | None
     detail: str = ""
+    expected: bool = False
 
 
 class Plan(StoredModel):
     """plan.json: what the study compares and which rules of control hold."""
 
     study: str
+    title: str | None = None
+    question: str | None = None
+    description: str | None = None
+    notes: str | None = None
+    declared: dict[str, str] = Field(default_factory=dict)
     arms: list[PlannedArm] = Field(min_length=1)
     seeds: list[int]
     baseline: str
@@ -150,6 +158,7 @@ class Speed(StoredModel):
 
     conditions: dict[str, Any] = Field(default_factory=dict)
     rounds: list[SpeedRound] = Field(default_factory=list)
+    refused: dict[str, str] = Field(default_factory=dict)
     peak_memory_bytes: dict[str, int | None] = Field(default_factory=dict)
 
 
@@ -186,7 +195,6 @@ class StudyFiles:
 
     folder: Path
     plan: Plan
-    description: str
     runs: list[RunFiles]
     speed: Speed | None
 
@@ -198,16 +206,16 @@ def read_study(out: Path) -> StudyFiles:
     plan_path = out / "plan.json"
     if not plan_path.is_file():
         raise RecipeError(
-            f"{out} is no study folder: it has no plan.json; give the --out folder of a comparison, "
-            "or start one with: posattn compare STUDY --out DIR"
+            f"{out} is no study folder: it has no plan.json; give the --out folder of a "
+            "comparison, or start one with: posattn compare STUDY --out DIR"
         )
     plan = read_json(plan_path, Plan)
     _check_plan(plan, plan_path)
-    study = read_yaml(out / "study.yaml") or {}
     speed_path = out / "speed.json"
     speed = read_json(speed_path, Speed) if speed_path.is_file() else None
-    runs = [read_run(out, run) for run in plan.runs]
-    return StudyFiles(out, plan, str(study.get("description") or ""), runs, speed)
+    order = [arm.name for arm in plan.arms]
+    planned = sorted(plan.runs, key=lambda run: (order.index(run.arm), run.seed))
+    return StudyFiles(out, plan, [read_run(out, run) for run in planned], speed)
 
 
 def read_run(out: Path, run: PlannedRun) -> RunFiles:
@@ -229,7 +237,7 @@ def read_run(out: Path, run: PlannedRun) -> RunFiles:
     )
 
 
-def read_json(path: Path, kind: type[T]) -> T:
+def read_json(path: Path, kind: Any) -> Any:
     """Return the strict JSON of `path` as `kind`, or raise a `DataError` with the first fault."""
     try:
         return _parse(path.read_text(encoding="utf-8"), kind)
@@ -287,11 +295,11 @@ def read_examples(path: Path) -> Examples:
     return Examples(ids[order], *sums)
 
 
-def _optional(path: Path, kind: type[T]) -> T | None:
+def _optional(path: Path, kind: Any) -> Any:
     return read_json(path, kind) if path.is_file() else None
 
 
-def _parse(text: str, kind: type[T]) -> T:
+def _parse(text: str, kind: Any) -> Any:
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is no JSON; a missing number is null with a reason")
 

@@ -1,8 +1,8 @@
 """Verdicts over families of paired differences: Holm's correction, and groups not told apart.
 
-Only Holm-corrected paired t tests decide. There are two families, each held to 5 %: the contrasts with
-the baseline, and the pairs of the other arms. The second is judged only if a contrast of the first
-holds (or none could be tested), so that a study of equal arms names a winner in at most 5 %.
+Only Holm-corrected paired t tests decide. There are two families, each held to 5 %: the contrasts
+with the baseline, and the pairs of the other arms. The second is judged only if a contrast of the
+first holds (or none could be tested), so that a study of equal arms names a winner in at most 5 %.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,9 +29,9 @@ Scores = Mapping[str, Mapping[int, float]]
 class Judgement:
     """What Holm's correction over the family leaves of one paired difference.
 
-    The corrected interval has the level of its step in Holm's procedure, so it excludes zero exactly
-    where the corrected p is below 0.05. `smallest_detectable` is the difference that a family of
-    this size and n would have shown with 80 % power, given the spread that was seen.
+    The corrected interval has the level of its step in Holm's procedure, so it excludes zero
+    exactly where the corrected p is below 0.05. `smallest_detectable` is the difference that a
+    family of this size and n would have shown with 80 % power, given the spread that was seen.
     """
 
     verdict: Verdict
@@ -56,7 +56,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class StudyJudgement:
-    """All pairs of a study, those with the baseline first, and the groups that are not told apart."""
+    """All pairs of a study, those with the baseline apart, and the groups not told apart."""
 
     contrasts: list[Judged]
     pairs: list[Judged]
@@ -128,7 +128,7 @@ def holm_alphas(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
 
 
 def judge(differences: Sequence[PairedDifference], better: Better) -> list[Judgement]:
-    """Return the verdicts on one family of differences, Holm-corrected over those with a p value."""
+    """Return the verdicts on one family, Holm-corrected over the differences with a p value."""
     tested = [i for i, difference in enumerate(differences) if difference.p_t is not None]
     p_values = [differences[i].p_t or 0.0 for i in tested]
     adjusted = dict(zip(tested, holm(p_values), strict=True))
@@ -164,7 +164,7 @@ def _judge_one(
 def groups_not_told_apart(
     names: Sequence[str], told_apart: Mapping[frozenset[str], bool]
 ) -> list[tuple[str, ...]]:
-    """Return the largest sets of names in which no pair is told apart, each in the order of `names`.
+    """Return the largest sets in which no pair is told apart, each in the order of `names`.
 
     A pair that `told_apart` lacks was not tested and joins nothing. Sets may overlap.
     """
@@ -183,5 +183,6 @@ def groups_not_told_apart(
             grow(chosen | {name}, open_names & friends[name], done & friends[name])
             open_names, done = open_names - {name}, done | {name}
 
-    grow(set(), set(names), set())
+    if names:
+        grow(set(), set(names), set())
     return [tuple(name for name in names if name in members) for members in found]

@@ -9,14 +9,14 @@ MINUS = "\u2212"
 NONE = "\u2013"
 
 
-def number(value: float | None, digits: int) -> str:
+def number(value: float | int | None, digits: int) -> str:
     """Return the number with a true minus sign, or a dash where there is none."""
     if value is None:
         return NONE
     return f"{value:,.{digits}f}".replace("-", MINUS)
 
 
-def signed(value: float | None, digits: int) -> str:
+def signed(value: float | int | None, digits: int) -> str:
     """Return the number with its sign; one that rounds to zero has none."""
     if value is None:
         return NONE
@@ -24,12 +24,12 @@ def signed(value: float | None, digits: int) -> str:
     return text[1:] if float(text.replace(",", "")) == 0 else text.replace("-", MINUS)
 
 
-def score(metric: MetricInfo, value: float | None) -> str:
+def score(metric: MetricInfo, value: float | int | None) -> str:
     """Return a score in the metric's unit, without the unit's name."""
     return number(None if value is None else value * metric.factor, metric.digits)
 
 
-def difference(metric: MetricInfo, value: float | None) -> str:
+def difference(metric: MetricInfo, value: float | int | None) -> str:
     """Return a signed difference in the metric's unit, without the unit's name."""
     return signed(None if value is None else value * metric.factor, metric.digits)
 
@@ -60,7 +60,7 @@ def effect(metric: MetricInfo, found: PairedDifference) -> str:
     return f"{text} (95 % interval {interval(metric, found.low, found.high)}, n = {found.n})"
 
 
-def p_value(value: float | None) -> str:
+def p_value(value: float | int | None) -> str:
     """Return a p value with two significant digits, `< 0.0001` below that."""
     if value is None:
         return NONE
@@ -69,12 +69,12 @@ def p_value(value: float | None) -> str:
     return f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
 
 
-def count(value: float | None) -> str:
+def count(value: float | int | None) -> str:
     """Return a count with thousands separators."""
     return NONE if value is None else f"{value:,.0f}"
 
 
-def large(value: float | None) -> str:
+def large(value: float | int | None) -> str:
     """Return a count as `0.81 M` where it is large."""
     if value is None:
         return NONE

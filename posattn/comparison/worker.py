@@ -1,6 +1,8 @@
 """The inside of a worker process: it takes jobs from a pipe until it is told to end or to stop."""
 
 import _thread
+import contextlib
+import importlib
 import os
 import pickle
 import queue
@@ -48,8 +50,8 @@ class Message:
     END = b"E"
 
 
-def serve(connection: Connection, threads: int, log: str) -> None:
-    """Run the jobs that arrive on `connection`, with `threads` threads each; print to `log`."""
+def serve(connection: Connection, threads: int, log: str, preload: tuple[str, ...] = ()) -> None:
+    """Import `preload`, then run the jobs that arrive, with `threads` threads; print to `log`."""
     _leave_terminal(log)
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = str(threads)
@@ -57,6 +59,8 @@ def serve(connection: Connection, threads: int, log: str) -> None:
     inbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, inbox), daemon=True).start()
     try:
+        for module in preload:
+            importlib.import_module(module)
         while (data := inbox.get()) is not None:
             connection.send_bytes(_answer(data, connection))
     except (KeyboardInterrupt, BrokenPipeError):
@@ -81,7 +85,9 @@ def _listen(connection: Connection, inbox: "queue.SimpleQueue[bytes | None]") ->
 
 def _answer(data: bytes, connection: Connection) -> bytes:
     def report(payload: Any) -> None:
-        connection.send(("progress", payload))
+        # nobody listens any more: then the listener is about to interrupt, and the job saves itself
+        with contextlib.suppress(BrokenPipeError):
+            connection.send(("progress", payload))
 
     try:
         job: Job = pickle.loads(data)

@@ -1,0 +1,1 @@
+"""What mechanisms and backends plug into: layers, encoder, decoders, head."""

@@ -10,7 +10,7 @@ from posattn.backends import AttentionBackend, AttentionCall
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.position import LayerPosition, PositionStack, Prepared
 from posattn.mechanisms import Heads
-from posattn.shapes import Hidden, QueryHidden
+from posattn.shapes import KeyHidden, QueryHidden
 
 Observer: TypeAlias = Callable[[AttentionCall, str], None]
 """Is told of every attention call and of the field's name for its query-key term."""
@@ -38,7 +38,7 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self,
         query_hidden: QueryHidden,
-        hidden: Hidden,
+        hidden: KeyHidden,
         prepared: Prepared,
         observer: Observer | None = None,
     ) -> QueryHidden:
@@ -49,7 +49,9 @@ class MultiHeadAttention(nn.Module):
         attended_BHQD = self.backend.attend(call)
         return self.output_proj(rearrange(attended_BHQD, "b h q d -> b q (h d)"))
 
-    def call(self, query_hidden: QueryHidden, hidden: Hidden, prepared: Prepared) -> AttentionCall:
+    def call(
+        self, query_hidden: QueryHidden, hidden: KeyHidden, prepared: Prepared
+    ) -> AttentionCall:
         """Return what the backend is asked to compute."""
         position = self.position
         split = "b l (h d) -> b h l d"

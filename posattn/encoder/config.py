@@ -2,8 +2,14 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
-from typing_extensions import Self
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from posattn.backends import registry as backends
 from posattn.config import FrozenConfig, Many, Text
@@ -18,8 +24,17 @@ class NormConfig(FrozenConfig):
     """Which norm, and where it stands."""
 
     kind: Literal["layer_norm", "rms_norm"] = "layer_norm"
-    placement: Literal["post", "pre"] = "post"  # after each residual sum (BERT), or before each block
+    placement: Literal["post", "pre"] = (
+        "post"  # after each residual sum (BERT), or before each block
+    )
     eps: PositiveFloat = 1e-12
+    before_first: bool = True  # False, with "pre": none before the first attention (ModernBERT)
+
+    @model_validator(mode="after")
+    def _first_is_optional_only_before_blocks(self) -> "NormConfig":
+        if self.placement == "post" and not self.before_first:
+            raise ValueError("before_first: false needs placement: pre; use one of the two")
+        return self
 
 
 class WindowConfig(FrozenConfig):
@@ -74,7 +89,7 @@ class EncoderConfig(FrozenConfig):
     backend: Annotated[Text, BeforeValidator(_known_backend)] = "auto"
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
+    def _parts_fit(self) -> "EncoderConfig":
         if self.hidden_size % self.num_heads:
             near = [n for n in range(1, self.hidden_size + 1) if self.hidden_size % n == 0]
             raise ValueError(
@@ -120,6 +135,13 @@ class EncoderConfig(FrozenConfig):
         problems = part.problems(self.dims())
         if not any(part.acts_in(layer) for layer in range(self.num_layers)):
             problems.append(f"mechanism '{part.name}' acts in no layer of {self.num_layers}")
+        traits = part.traits()
+        acts = traits.rotates or traits.adds_bias or traits.adds_values
+        if traits.adds_to_input and not acts and part.layers != LayerPattern():
+            problems.append(
+                f"mechanism '{part.name}' adds to the input, before all layers, so its layers would "
+                "change nothing; leave them out"
+            )
         if isinstance(part.layers, tuple):
             outside = [layer for layer in part.layers if layer >= self.num_layers]
             if outside:
@@ -130,7 +152,7 @@ class EncoderConfig(FrozenConfig):
         return problems
 
     def _problems_between(self) -> list[str]:
-        problems = []
+        problems = [] if self.mechanism else ["mechanism is an empty list; name one, or none"]
         dims = self.dims()
         for layer in range(self.num_layers):
             acting = self.acting_in(layer)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import final
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from posattn.bias import Padding, SameDocument, VisibilityRule, Window
@@ -12,7 +12,7 @@ from posattn.encoder.memory import SegmentMemory
 from posattn.encoder.position import PositionStack, Prepared
 from posattn.encoder.selection import Selection
 from posattn.mechanisms import Geometry
-from posattn.shapes import Hidden
+from posattn.shapes import Hidden, KeyHidden
 
 
 @final
@@ -45,7 +45,7 @@ class Context:
         chosen = None if documents is None else selection.take_positions(documents)
         return self._prepare(selection.take_positions(tokens.positions), chosen)
 
-    def keys(self, layer: int, hidden: Hidden) -> Hidden:
+    def keys(self, layer: int, hidden: Hidden) -> KeyHidden:
         """Return the states that serve as keys and values of a layer: memory first, then the tokens."""
         memory = self.tokens.memory
         if memory is None:
@@ -61,11 +61,12 @@ class Context:
         visible = tokens.visible
         if visible is None:
             visible = torch.ones(batch, length, dtype=torch.bool, device=inputs[0].device)
-        return tokens.memory.extended(inputs, tokens.positions.expand(batch, -1), visible)
+        positions = (tokens.positions - self._start()).expand(batch, -1)
+        return tokens.memory.extended(inputs, positions, visible)
 
     def _prepare(
         self,
-        query_positions: Int[Tensor, "batch query"],
+        query_positions: Int[Tensor, "#batch query"],
         query_documents: Int[Tensor, "batch query"] | None,
     ) -> Prepared:
         tokens = self.tokens
@@ -82,9 +83,17 @@ class Context:
         positions, memory = self.tokens.positions, self.tokens.memory
         if memory is None:
             return positions
-        start = positions.clamp(min=0).amin(dim=1, keepdim=True)
         batch = memory.positions.shape[0]
-        return torch.cat([memory.positions + start, positions.expand(batch, -1)], dim=1)
+        return torch.cat([memory.positions + self._start(), positions.expand(batch, -1)], dim=1)
+
+    def _start(self) -> Int[Tensor, "#batch 1"]:
+        """Return the position at which each sequence starts, 0 where it has no token."""
+        positions, visible = self.tokens.positions, self.tokens.visible
+        if visible is None:
+            return positions.amin(dim=1, keepdim=True)
+        beyond = positions.max() + 1
+        start = positions.expand_as(visible).masked_fill(~visible, beyond).amin(1, keepdim=True)
+        return start.masked_fill(~visible.any(dim=1, keepdim=True), 0)
 
     def _visible_keys(self) -> Bool[Tensor, "batch key"] | None:
         visible, memory = self.tokens.visible, self.tokens.memory
@@ -101,15 +110,19 @@ class Context:
         return max(self.tokens.positions.shape[1] - 1, 0)
 
 
-
 def counted_positions(visible: Bool[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
     """Return positions counted over visible tokens from 0; padding, wherever it is, has -1."""
     return (visible.long().cumsum(dim=1) - 1).masked_fill(~visible, -1)
 
 
-def document_positions(documents: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
-    """Return positions that start anew at 0 wherever the document number changes."""
-    index = torch.arange(documents.shape[1], device=documents.device)
-    starts = torch.ones_like(documents, dtype=torch.bool)
+def document_positions(
+    documents: Int[Tensor, "batch length"], visible: Bool[Tensor, "batch length"] | None
+) -> Int[Tensor, "batch length"]:
+    """Return positions counted anew from 0 wherever the document number changes; padding has -1."""
+    if visible is None:
+        visible = torch.ones_like(documents, dtype=torch.bool)
+    starts = torch.ones_like(visible)
     starts[:, 1:] = documents[:, 1:] != documents[:, :-1]
-    return index - torch.cummax(torch.where(starts, index, 0), dim=1).values
+    before = visible.long().cumsum(dim=1) - visible.long()  # visible tokens further left
+    at_start = torch.cummax(torch.where(starts, before, 0), dim=1).values
+    return (before - at_start).masked_fill(~visible, -1)

@@ -73,7 +73,9 @@ class PlainDecoderConfig(DecoderConfig):
     """Options of the plain decoder."""
 
     name: Literal["plain"] = "plain"
-    decode: Literal["masked_only", "all"] = "masked_only"  # where the last layer runs; equal results
+    decode: Literal["masked_only", "all"] = (
+        "masked_only"  # where the last layer runs; equal results
+    )
 
     @override
     def card(self, encoder: EncoderConfig) -> Mapping[str, str]:

@@ -75,7 +75,7 @@ class Encoder(nn.Module):
         memory: SegmentMemory | None = None,
     ) -> Context:
         """Return what all layers share for these tokens."""
-        self._check(ids, memory)
+        self._check(ids, documents, memory)
         if visible is not None and visible.device.type == "cpu" and bool(visible.all()):
             visible = None  # nothing is hidden, and every backend is faster without
         if memory is None and self.config.memory_length():
@@ -141,7 +141,7 @@ class Encoder(nn.Module):
         shape = (num_streams, length, self.config.num_layers, self.config.hidden_size)
         return empty_memory(*shape, weight.device, weight.dtype)
 
-    def _check(self, ids: Ids, memory: SegmentMemory | None) -> None:
+    def _check(self, ids: Ids, documents: Ids | None, memory: SegmentMemory | None) -> None:
         limit, length = self.config.max_length(), ids.shape[1]
         if limit is not None and length > limit:
             names = ", ".join(p.name for p in self.config.mechanism if p.max_length() == limit)
@@ -149,8 +149,20 @@ class Encoder(nn.Module):
                 f"the input has {length} tokens, but '{names}' takes at most {limit}; shorten the "
                 "input or enlarge its table"
             )
-        if memory is not None and not self.config.memory_length():
+        if documents is not None and self.config.memory_length():
+            raise IncompatibleParts(
+                "memory belongs to one stream, but documents packs several texts into a row; give "
+                "each its own row, or set memory_length to 0"
+            )
+        if memory is None:
+            return
+        if not self.config.memory_length():
             raise IncompatibleParts("memory was given, but no mechanism of this encoder has memory")
+        if memory.positions.shape[0] != ids.shape[0]:
+            raise IncompatibleParts(
+                f"memory of {memory.positions.shape[0]} streams was given for a batch of "
+                f"{ids.shape[0]}; choose the batch's streams with memory.select(rows)"
+            )
 
     def _positions(
         self,
@@ -159,8 +171,7 @@ class Encoder(nn.Module):
         documents: Ids | None,
     ) -> Int[Tensor, "#batch length"]:
         if documents is not None:
-            positions = document_positions(documents)
-            return positions if visible is None else positions.masked_fill(~visible, -1)
+            return document_positions(documents, visible)
         if visible is None:
             return torch.arange(ids.shape[1], device=ids.device)[None]
         return counted_positions(visible)

@@ -9,7 +9,7 @@ from posattn.backends import AttentionBackend
 from posattn.encoder.attention import MultiHeadAttention, Observer
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.position import PositionStack, Prepared
-from posattn.shapes import Hidden, QueryHidden
+from posattn.shapes import Hidden, KeyHidden, QueryHidden
 
 
 def activation(name: str) -> nn.Module:
@@ -73,14 +73,15 @@ class EncoderLayer(nn.Module):
         self.is_pre_norm = config.norm.placement == "pre"
         self.dropout = config.hidden_dropout
         self.attention = MultiHeadAttention(config, stack, layer, backend)
-        self.attention_norm = norm(config)
+        has_norm = layer > 0 or config.norm.before_first
+        self.attention_norm = norm(config) if has_norm else nn.Identity()
         self.feed_forward = FeedForward(config)
         self.feed_forward_norm = norm(config)
 
     def forward(
         self,
         query_hidden: QueryHidden,
-        hidden: Hidden,
+        hidden: KeyHidden,
         prepared: Prepared,
         observer: Observer | None = None,
     ) -> QueryHidden:

@@ -4,13 +4,13 @@
     q_t = Layer_t(queries = q_{t-1}, keys and values = K),   t = 1 .. layers
     the head reads q_layers;  H = H_(n-1), the output of the last layer but one;  I = injected position
 
-The paper's text starts from I alone and shares the weights of n = 2 decoder layers. Microsoft's released code
-(apps/models/masked_language_model.py) starts from H + I, with I the raw position table, neither
-normalised nor dropped out, takes the encoder's own last layer twice (`share: last_layer`), and
-K = H_(n-1) (`kv: n-1`); the relative terms stay active. Defaults follow the code. The residual
-follows q, so I enters queries and residual stream. What is injected is any mechanism that adds to the input; `none`
-with one layer is BERT's last layer, the control arm. Decoding only the selected places is equal to decoding
-all: places decoded do not see each other.
+The paper's text starts from I alone and shares the weights of n = 2 decoder layers. Microsoft's
+released code (apps/models/masked_language_model.py) starts from H + I, with I the raw position table,
+neither normalised nor dropped out, takes the encoder's own last layer twice (`share: last_layer`), and
+K = H_(n-1) (`kv: n-1`); the relative terms stay active. Defaults follow the code. The residual follows
+q, so I enters queries and residual stream. What is injected is any mechanism that adds to the input;
+`none` with one layer is BERT's last layer, the control arm. Decoding only the selected places is equal
+to decoding all: places decoded do not see each other.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from typing import Literal, final
 
 from pydantic import PositiveInt, model_validator
 from torch import nn
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
@@ -27,7 +27,7 @@ from posattn.encoder.decoder import Decoder, DecoderConfig, decoders
 from posattn.encoder.encoder import Encoder
 from posattn.encoder.layer import EncoderLayer
 from posattn.encoder.selection import Selection
-from posattn.mechanisms import AnyMechanismConfig, LearnedConfig, registry
+from posattn.mechanisms import AnyMechanismConfig, LayerPattern, LearnedConfig, registry
 from posattn.shapes import Hidden, QueryHidden
 
 
@@ -43,12 +43,16 @@ class MaskDecoderConfig(DecoderConfig):
     decode: Literal["masked_only", "all"] = "masked_only"
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
+    def _parts_fit(self) -> "MaskDecoderConfig":
         adds = self.inject.traits().adds_to_input
         if not adds and self.inject.name != "none":
             raise ValueError(
                 f"inject: '{self.inject.name}' adds nothing to states; inject a mechanism that does "
                 "(learned, sinusoidal), or none"
+            )
+        if self.inject.layers != LayerPattern():
+            raise ValueError(
+                "inject acts before the decoder's layers, so it takes no layers option"
             )
         if not adds and self.query == "p_only":
             raise ValueError("query: p_only with inject: none leaves the queries empty")

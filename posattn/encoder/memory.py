@@ -41,16 +41,23 @@ class SegmentMemory:
         positions: Int[Tensor, "batch length"],
         visible: Bool[Tensor, "batch length"],
     ) -> "SegmentMemory":
-        """Return the memory after one more segment, as long as before."""
-        keep = self.length
-        states = tuple(
-            torch.cat([old, new.detach().to(old.dtype)], dim=1)[:, -keep:]
-            for old, new in zip(self.states, inputs, strict=True)
-        )
-        next_start = visible.sum(1, keepdim=True)
+        """Return the memory after one more segment, as long as before.
+
+        `positions` count from 0 at the start of the segment. Padding is not kept, so a stream remembers the
+        same however much its segments were padded.
+        """
+        next_start = (positions + 1).masked_fill(~visible, 0).amax(1, keepdim=True)
         known = torch.cat([self.positions, positions], dim=1) - next_start
         seen = torch.cat([self.visible, visible], dim=1)
-        return SegmentMemory(states, known[:, -keep:], seen[:, -keep:])
+        # a stable sort moves what is visible to the right end, in order
+        kept = torch.argsort(seen.to(torch.int8), dim=1, stable=True)[:, -self.length :]
+        states = tuple(
+            torch.cat([old, new.detach().to(old.dtype)], dim=1).gather(
+                1, kept[:, :, None].expand(-1, -1, old.shape[-1])
+            )
+            for old, new in zip(self.states, inputs, strict=True)
+        )
+        return SegmentMemory(states, known.gather(1, kept), seen.gather(1, kept))
 
 
 def empty_memory(

@@ -1,7 +1,7 @@
 """The whole masked language model: encoder, decoder, head."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from posattn.backends import AttentionCall, logits_by_term
 from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
-from posattn.encoder.decoder import DecoderConfig, decoders
+from posattn.encoder.decoders import DecoderConfig, decoders
 from posattn.encoder.encoder import Encoder
 from posattn.encoder.heads import MaskedTokenHead
-from posattn.encoder.mask_decoder import EnhancedMaskDecoder
 from posattn.encoder.memory import SegmentMemory
-from posattn.encoder.position import LayerPosition, PositionStack
+from posattn.encoder.position import LayerPosition
 from posattn.encoder.selection import selection
 from posattn.errors import IncompatibleParts
+from posattn.mechanisms import Mechanism
 from posattn.shapes import Logits
 
 
@@ -80,7 +80,7 @@ class MaskedLanguageModel(nn.Module):
         return min((limit for limit in limits if limit is not None), default=None)
 
     def score_terms(
-        self, ids: Int[Tensor, "batch length"], **inputs: Tensor | None
+        self, ids: Int[Tensor, "batch length"], **inputs: Any
     ) -> list[dict[str, Logits]]:
         """Return, for each attention in the order it runs, every named term of its logits."""
         terms: list[dict[str, Logits]] = []
@@ -104,9 +104,6 @@ def position_parameters(model: MaskedLanguageModel) -> set[str]:
     """Return the names of all parameters that mechanisms, or a decoder's injected signal, own."""
     names: set[str] = set()
     for prefix, module in model.named_modules():
-        parts = [(prefix, module)] if isinstance(module, PositionStack | LayerPosition) else []
-        if isinstance(module, EnhancedMaskDecoder):
-            parts.append((f"{prefix}.inject", module.inject))
-        for start, part in parts:
-            names.update(f"{start}.{name}" for name, _ in part.named_parameters())
+        if isinstance(module, Mechanism | LayerPosition):
+            names.update(f"{prefix}.{name}" for name, _ in module.named_parameters())
     return names

@@ -1,7 +1,7 @@
 """How several mechanisms act as one: what the encoder shares, and what each attention layer has."""
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, cast, final
 
 from jaxtyping import Int
 from torch import Tensor, nn
@@ -37,9 +37,13 @@ class PositionStack(nn.Module):
 
     def embed(self, hidden: Hidden, positions: Int[Tensor, "#batch length"]) -> Hidden:
         """Return the token embeddings with every mechanism's positions added."""
-        for mechanism in self.mechanisms.values():
+        for mechanism in self.owned().values():
             hidden = mechanism.embed(hidden, positions)
         return hidden
+
+    def owned(self) -> dict[str, Mechanism[Any]]:
+        """Return each mechanism under its name."""
+        return cast(dict[str, Mechanism[Any]], dict(self.mechanisms.items()))
 
     def prepare(
         self, geometry: Geometry, rules: tuple[VisibilityRule, ...], window: VisibilityRule | None
@@ -47,7 +51,7 @@ class PositionStack(nn.Module):
         """Return what all layers share in one forward."""
         parts = {
             name: (mechanism, mechanism.prepare(geometry))
-            for name, mechanism in self.mechanisms.items()
+            for name, mechanism in self.owned().items()
         }
         visibility = Visibility(rules)
         windowed = visibility.with_rules(window) if window is not None else visibility
@@ -66,7 +70,7 @@ class LayerPosition(nn.Module):
         self.parts = nn.ModuleDict()
         for name, part in named_parts(config).items():
             if part.acts_in(layer):
-                self.parts[name] = stack.mechanisms[name].make_layer()
+                self.parts[name] = stack.owned()[name].make_layer()
 
     def sites(
         self, heads: Heads, prepared: Prepared, query_proj: nn.Linear, key_proj: nn.Linear
@@ -75,9 +79,7 @@ class LayerPosition(nn.Module):
         sites = []
         for name, layer in self.parts.items():
             mechanism, value = prepared.mechanisms[name]
-            sites.append(
-                (mechanism, Site(heads, self.scale, value, layer, query_proj, key_proj))
-            )
+            sites.append((mechanism, Site(heads, self.scale, value, layer, query_proj, key_proj)))
         return sites
 
     def rotate(self, sites: list[tuple[Mechanism[Any], Site]], heads: Heads) -> Heads:
@@ -102,7 +104,9 @@ class LayerPosition(nn.Module):
             raise IncompatibleParts(f"only one mechanism of a layer may add values, not {names}")
         return found[0][1] if found else None
 
-    def visibility(self, sites: list[tuple[Mechanism[Any], Site]], prepared: Prepared) -> Visibility:
+    def visibility(
+        self, sites: list[tuple[Mechanism[Any], Site]], prepared: Prepared
+    ) -> Visibility:
         """Return what the queries of this layer may see."""
         shared = prepared.windowed if self.is_windowed else prepared.visibility
         rules = [mechanism.visibility(prepared.geometry) for mechanism, _ in sites]

@@ -12,7 +12,7 @@ from posattn.mechanisms.base import Mechanism as Mechanism
 from posattn.mechanisms.base import MechanismConfig as MechanismConfig
 from posattn.mechanisms.base import Site as Site
 from posattn.mechanisms.base import Traits as Traits
-from posattn.mechanisms.base import mechanisms as registry
+from posattn.mechanisms.base import mechanisms as _mechanisms
 from posattn.mechanisms.disentangled import ClippedDistances as ClippedDistances
 from posattn.mechanisms.disentangled import DisentangledAttention as DisentangledAttention
 from posattn.mechanisms.disentangled import DisentangledConfig as DisentangledConfig
@@ -28,5 +28,6 @@ from posattn.mechanisms.sinusoidal import SinusoidalPositions as SinusoidalPosit
 from posattn.mechanisms.transformer_xl import TransformerXL as TransformerXL
 from posattn.mechanisms.transformer_xl import TransformerXLConfig as TransformerXLConfig
 
+registry = _mechanisms
 names = registry.names
 get = registry.get

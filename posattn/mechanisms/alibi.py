@@ -128,11 +128,12 @@ class ALiBi(Mechanism[ALiBiConfig]):
         return (HeadDirections(geometry.distance, num_left=heads // 2, num_heads=heads),)
 
     def _slopes(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Return the slopes to the left and to the right in float32, whatever the model's dtype."""
+        """Return the slopes to the left and to the right in float32, or in float64 if so trained."""
         if not self.config.learned_slopes:
             left, right = self.config.first_slopes(self.dims)
             return torch.tensor(left, device=device), torch.tensor(right, device=device)
-        left_slopes = self.log_slopes.float().exp()
+        exact = torch.promote_types(self.log_slopes.dtype, torch.float32)
+        left_slopes = self.log_slopes.to(exact).exp()
         if self.config.variant != "separate":
             return left_slopes, left_slopes
-        return left_slopes, self.log_slopes_right.float().exp()
+        return left_slopes, self.log_slopes_right.to(exact).exp()

@@ -115,7 +115,7 @@ class Geometry:
     positions; padding has position -1 and is invisible.
     """
 
-    query_positions: Int[Tensor, "batch query"]
+    query_positions: Int[Tensor, "#batch query"]
     key_positions: Int[Tensor, "#batch key"]
     reach: int | None = None
 

@@ -29,7 +29,7 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from posattn.bias import AttentionBias, BucketScores, KeyScores, QueryScores, total_bias
 from posattn.config import FrozenConfig
@@ -79,7 +79,7 @@ class LogBuckets(FrozenConfig):
     max_distance: PositiveInt = 512
 
     @model_validator(mode="after")
-    def _reaches_past_the_exact_half(self) -> Self:
+    def _reaches_past_the_exact_half(self) -> "LogBuckets":
         if self.max_distance <= self.num_buckets // 2 + 1:
             raise ValueError(
                 f"max_distance {self.max_distance} leaves no room for log buckets beyond the exact "
@@ -123,7 +123,7 @@ class DisentangledConfig(MechanismConfig):
     scale_terms: PositiveInt | None = None  # s; None counts the terms that are on
 
     @model_validator(mode="after")
-    def _has_a_term(self) -> Self:
+    def _has_a_term(self) -> "DisentangledConfig":
         if not self.term_names():
             raise ValueError("c2p, p2c and p2p are all off, so the table does nothing; use 'none'")
         return self
@@ -298,10 +298,10 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
         self, rows: Rows, layer: DisentangledLayer, projection: nn.Linear, cache: WeightCache
     ) -> Float[Tensor, "heads buckets head_dim"]:
         def compute() -> Tensor:
-            projected = projection(layer.dropout(rows.table))
+            projected: Tensor = projection(layer.dropout(rows.table))
             return rearrange(projected, "r (h d) -> h r d", h=self.dims.num_heads)
 
-        if self.training:
+        if layer.training:
             return compute()
         weights = [*projection.parameters(), *self.parameters()]
         return cache.get(weights, compute, key=(rows.low, rows.high))

@@ -14,7 +14,7 @@ from typing import Literal, final
 from jaxtyping import Int
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 from torch import Tensor, nn
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from posattn.errors import IncompatibleParts
 from posattn.mechanisms.base import EncoderDims, Mechanism, MechanismConfig, Traits, mechanisms
@@ -29,7 +29,7 @@ class LearnedConfig(MechanismConfig):
     padding_row: NonNegativeInt | None = None  # RoBERTa's form: positions start after this row
 
     @model_validator(mode="after")
-    def _has_a_usable_row(self) -> Self:
+    def _has_a_usable_row(self) -> "LearnedConfig":
         if self.max_length() < 1:
             raise ValueError(
                 f"max_positions {self.max_positions} leaves no row after padding_row "
@@ -85,4 +85,5 @@ class LearnedPositions(Mechanism[LearnedConfig]):
                 f"positions 0 to {self.config.max_length() - 1}; shorten the input or raise "
                 "max_positions"
             )
-        return hidden + self.table(rows)
+        added: Tensor = self.table(rows)
+        return hidden + added

@@ -12,6 +12,7 @@ head unrotated (GPT-NeoX: 0.25). `rotate_value` turns values too (an option of R
 not in the paper). Angles, sines and cosines are computed in float64 and rounded once.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Literal, NamedTuple, final
 
@@ -45,7 +46,7 @@ class RotaryConfig(MechanismConfig):
 
     def rotated(self, dims: EncoderDims) -> int:
         """Return the number of rotated channels per head."""
-        return int(dims.head_dim * self.fraction)
+        return math.floor(dims.head_dim * self.fraction + 1e-9)  # 100 x 0.58 is 57.999..
 
     @override
     def traits(self) -> Traits:

@@ -42,6 +42,7 @@ from posattn.mechanisms.base import (
     Traits,
     mechanisms,
 )
+from posattn.mechanisms.weight_cache import WeightCache
 from posattn.positions import clipped, sinusoids
 from posattn.shapes import Pairs
 
@@ -75,7 +76,7 @@ class TransformerXLConfig(MechanismConfig):
 
     @override
     def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
-        rows = num_queries + num_keys - 1
+        rows = 2 * max(num_queries, num_keys) - 1  # the table has both directions
         if self.clamp_distance is not None:
             rows = min(rows, 2 * self.clamp_distance + 1)
         width = dims.hidden_size
@@ -114,6 +115,7 @@ class TransformerXLLayer(nn.Module):
         super().__init__()
         self.distance_proj = nn.Linear(dims.hidden_size, dims.hidden_size, bias=False)
         self.dropout = nn.Dropout(config.table_dropout)
+        self.cache = WeightCache()
         if config.untie:
             self.global_biases = GlobalBiases(dims)
 
@@ -175,6 +177,12 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
     def _project(
         self, table: Float[Tensor, "buckets hidden"], layer: TransformerXLLayer
     ) -> Float[Tensor, "heads buckets head_dim"]:
-        table = layer.dropout(table.to(layer.distance_proj.weight.dtype))
-        projected = layer.distance_proj(table)
-        return rearrange(projected, "r (h d) -> h r d", h=self.dims.num_heads)
+        def compute() -> Tensor:
+            rows = table.to(layer.distance_proj.weight.dtype)
+            projected: Tensor = layer.distance_proj(layer.dropout(rows))
+            return rearrange(projected, "r (h d) -> h r d", h=self.dims.num_heads)
+
+        if layer.training:
+            return compute()
+        # the rows are sinusoids of -reach .. reach, so their number says which they are
+        return layer.cache.get([layer.distance_proj.weight], compute, key=table.shape[0])

@@ -7,7 +7,7 @@ from posattn.shapes import Pairs
 
 
 def distances(
-    query_positions: Int[Tensor, "batch query"], key_positions: Int[Tensor, "#batch key"]
+    query_positions: Int[Tensor, "#batch query"], key_positions: Int[Tensor, "#batch key"]
 ) -> Pairs:
     """Return query position minus key position for every pair."""
     return query_positions[:, :, None] - key_positions[:, None, :]

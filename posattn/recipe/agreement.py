@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from posattn.encoder.config import EncoderConfig
-from posattn.encoder.decoder import DecoderConfig
+from posattn.encoder.decoders import DecoderConfig
 from posattn.recipe.reader import KeyPath
 from posattn.training.objectives import ObjectiveConfig
 from posattn.training.text.config import DataConfig

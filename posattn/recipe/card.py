@@ -20,7 +20,7 @@ def make_card(recipe: Recipe, vocab_size: int | None = None) -> Card:
         card[title] = _mechanism(encoder, part)
     card["absolute position"] = _absolute(recipe)
     card["readout"] = {**recipe.decoder.card(encoder), "head": _head(encoder)}
-    card["objective"] = dict(recipe.objective.card())
+    card["objective"] = _objective(recipe)
     card.update(_numbers(recipe, vocab_size))
     return card
 
@@ -74,10 +74,11 @@ def _mechanism(encoder: EncoderConfig, part: MechanismConfig) -> dict[str, str |
 
 def _layers(layers: tuple[int, ...] | LayerPattern) -> str:
     if isinstance(layers, tuple):
-        return f"layers {', '.join(map(str, layers))}"
+        return f"layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}"
     if layers.every == 1:
         return "all layers" if layers.start == 0 else f"all layers from {layers.start} on"
-    return f"every {layers.every}th layer from {layers.start} on"
+    ordinal = {2: "2nd", 3: "3rd"}.get(layers.every, f"{layers.every}th")
+    return f"every {ordinal} layer from {layers.start} on"
 
 
 def _absolute(recipe: Recipe) -> dict[str, str | int]:
@@ -91,8 +92,15 @@ def _absolute(recipe: Recipe) -> dict[str, str | int]:
     }
 
 
+def _objective(recipe: Recipe) -> dict[str, str | int]:
+    options = recipe.objective.model_dump(mode="json")
+    return {key: value if isinstance(value, int) else str(value) for key, value in options.items()}
+
+
 def _head(encoder: EncoderConfig) -> str:
-    return f"projection, {encoder.activation}, norm, output weights tied to the token table, own bias"
+    return (
+        f"projection, {encoder.activation}, norm, output weights tied to the token table, own bias"
+    )
 
 
 def _numbers(recipe: Recipe, vocab_size: int | None) -> Mapping[str, dict[str, str | int]]:

@@ -11,6 +11,7 @@ from posattn.recipe.schema import Recipe
 from posattn.training.forward import autocast
 
 TRIAL_LENGTH = 16
+TRIAL_VOCABULARY = 8
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe
         parameters=sum(sizes.values()),
         position_parameters=sum(sizes[name] for name in ours),
         embedding_parameters=model.encoder.tokens.weight.numel(),
-        backends=_backends_in_use(recipe, model),
+        backends=_backends_in_use(recipe, build_on_meta(recipe, TRIAL_VOCABULARY)),
     )
 
 

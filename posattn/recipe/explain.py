@@ -1,12 +1,21 @@
 """Validation errors as a user can use them: file, line, dotted path, value, what is allowed."""
 
+import re
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from posattn.errors import RecipeError
-from posattn.recipe.fields import Section, nearest, section_at, sections
+from posattn.recipe.fields import (
+    NOTHING,
+    Section,
+    child,
+    nearest,
+    section_at,
+    sections,
+    with_default_names,
+)
 from posattn.recipe.reader import Document, KeyPath, describe_kind
 
 M = TypeVar("M", bound=BaseModel)
@@ -35,11 +44,13 @@ _LIMITS = {
     "less_than_equal": ("le", "at most"),
     "multiple_of": ("multiple_of", "a multiple of"),
 }
+_ABOUT_THE_ABSENT = ("missing", "disagreement")
 _LONGEST = 100
 
 
 def validate_document(config: type[M], document: Document, *, what: str = "recipe") -> M:
     """Return `document` as a `config`; raise one `RecipeError` that lists every fault in it."""
+    document = Document(with_default_names(config, document.data), document.origins)
     try:
         return config.model_validate(document.data)
     except ValidationError as error:
@@ -74,15 +85,16 @@ def _fault(config: type[BaseModel], document: Document, details: ErrorDetails) -
 def _locate(data: Any, details: ErrorDetails) -> tuple[KeyPath, Any]:
     """Return the path of an error in the data, without the steps that name a choice of types."""
     path: list[str | int] = []
-    parts = details["loc"]
-    for index, part in enumerate(parts):
-        if isinstance(data, dict) and part in data:
-            data = data[part]
-        elif isinstance(data, (list, tuple)) and isinstance(part, int) and part < len(data):
-            data = data[part]
-        elif index < len(parts) - 1 or details["type"] != "missing":
-            continue
-        path.append(part)
+    *above, last = details["loc"] or (None,)
+    for part in above:
+        found = child(data, part)
+        if found is not NOTHING or details["type"] == "disagreement":
+            path.append(part)
+            data = None if found is NOTHING else found
+    found = child(data, last)
+    if last is not None and (found is not NOTHING or details["type"] in _ABOUT_THE_ABSENT):
+        path.append(last)
+        data = None if found is NOTHING else found
     return tuple(path), data
 
 
@@ -90,6 +102,12 @@ def _message(
     config: type[BaseModel], document: Document, details: ErrorDetails, path: KeyPath, value: Any
 ) -> str:
     kind, context = details["type"], details.get("ctx", {})
+    if kind == "union_tag_not_found":
+        return "needs a name that says which of the choices it is"
+    if kind == "union_tag_invalid":
+        near = nearest(str(context["tag"]), re.findall("'([^']*)'", str(context["expected_tags"])))
+        hint = f"; did you mean '{near}'?" if near else ""
+        return f"the name must be {context['expected_tags']}, not '{context['tag']}'{hint}"
     if kind == "extra_forbidden":
         return _unknown_key(config, document.data, path)
     if kind == "missing":
@@ -100,7 +118,7 @@ def _message(
         key, words = _LIMITS[kind]
         return f"must be {words} {context[key]}, not {describe(value)}"
     if kind == "literal_error":
-        near = nearest(str(value), [word.strip("'") for word in str(context["expected"]).split()])
+        near = nearest(str(value), re.findall("'([^']*)'", str(context["expected"])))
         hint = f"; did you mean '{near}'?" if near else ""
         return f"must be {context['expected']}, not {describe(value)}{hint}"
     if kind == "disagreement":
@@ -145,14 +163,10 @@ def _unknown_key(config: type[BaseModel], data: Any, path: KeyPath) -> str:
 def _elsewhere(config: type[BaseModel], key: str, here: Section | None) -> list[str]:
     """Return sentences on the other sections that know this key, or one much like it."""
     every = [section for section in sections(config) if section != here]
-    exact = [section for section in every if key in section.keys]
-    if exact:
-        return [_belongs(key, exact, here)]
-    for section in every:
-        near = nearest(key, section.keys)
-        if near:
-            return [_belongs(near, [other for other in every if near in other.keys], here)]
-    return []
+    near = nearest(key, list(dict.fromkeys(known for section in every for known in section.keys)))
+    if near is None:
+        return []
+    return [_belongs(near, [section for section in every if near in section.keys], here)]
 
 
 def _belongs(key: str, owners: list[Section], here: Section | None) -> str:
@@ -162,6 +176,6 @@ def _belongs(key: str, owners: list[Section], here: Section | None) -> str:
         return f"'{key}' is an option of the {rivals[0].kind} {names}"
     places = []
     for owner in owners:
-        place = dotted((*owner.path, key)) + (f" ({owner.kind} '{owner.entry}')" * bool(owner.entry))
-        places.append(place)
+        label = f" ({', '.join(owner.label)})" if owner.label else ""
+        places.append(dotted((*owner.path, key)) + label)
     return f"it belongs to another section: {' or '.join(dict.fromkeys(places))}"

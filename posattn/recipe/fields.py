@@ -2,24 +2,36 @@
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from posattn.config import OpenTo
 from posattn.recipe.reader import KeyPath
 
+NOTHING: Final = object()
+"""Stands for a part that is not there."""
+
 
 @dataclass(frozen=True)
 class Section:
-    """A config class and where in the recipe it is read; `entry` is its name in a registry."""
+    """A config class and where in the recipe it is read.
+
+    `entry` is the `name` that picks it, in the registry of that `kind` or among a few choices; `within`
+    says which entries it lies in.
+    """
 
     path: tuple[str, ...]
     config: type[BaseModel]
     kind: str = ""
     entry: str = ""
+    within: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> tuple[str, ...]:
+        """Return the entries that lead here, this one included: `mechanism 'rope'`."""
+        return (*self.within, f"{self.kind} '{self.entry}'") if self.entry else self.within
 
     @property
     def keys(self) -> list[str]:
@@ -36,7 +48,7 @@ def section_at(root: type[BaseModel], data: Any, path: KeyPath) -> Section | Non
     """Return the section that reads the mapping at `path` of `data`, if a config class does."""
     current: list[Section] = [Section((), root)]
     for index, part in enumerate(path):
-        data = _child(data, part)
+        data = child(data, part)
         if isinstance(part, int):
             continue
         names = tuple(str(step) for step in path[: index + 1])
@@ -44,47 +56,84 @@ def section_at(root: type[BaseModel], data: Any, path: KeyPath) -> Section | Non
             found
             for section in current
             if part in section.config.model_fields
-            for found in _children(section.config.model_fields[part], names)
+            for found in _children(section, str(part), names)
         ]
     name = data.get("name") if isinstance(data, dict) else None
     fitting = [section for section in current if section.entry in ("", name)]
     return fitting[0] if fitting else None
 
 
+def with_default_names(config: type[BaseModel], data: Any) -> Any:
+    """Return `data` where a mapping without a `name` has that of the field's default.
+
+    So `objective.probability=0.3` is enough where the recipe leaves the objective to its default.
+    """
+    return _named(Section((), config), data)
+
+
+def _named(section: Section, data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    named = dict(data)
+    for key in section.keys:
+        value = data.get(key)
+        default = getattr(section.config.model_fields[key].default, "name", None)
+        if isinstance(value, dict):
+            if "name" not in value and isinstance(default, str):
+                value = {"name": default, **value}
+            named[key] = _named_child(section, key, value)
+        elif isinstance(value, list):
+            named[key] = [_named_child(section, key, item) for item in value]
+    return named
+
+
+def _named_child(section: Section, key: str, value: Any) -> Any:
+    name = value.get("name") if isinstance(value, dict) else None
+    fitting = (child for child in _children(section, key, ()) if child.entry in ("", name))
+    child = next(fitting, None)
+    return value if child is None else _named(child, value)
+
+
 def nearest(key: str, known: list[str]) -> str | None:
-    """Return the known key that `key` is probably meant to be: misspelt, or its initials."""
+    """Return the known key that `key` is probably meant to be: misspelt, shortened, or its initials."""
     plain = key.replace("-", "_").lower()
     if plain in known:
         return plain
+    shortened = [name for name in known if name.startswith(f"{plain}_")]
     by_initials = [name for name in known if plain == _initials(name)]
     close = difflib.get_close_matches(plain, known, n=1, cutoff=0.7)
-    return next(iter(by_initials + close), None)
+    initials = {_initials(name): name for name in reversed(known) if "_" in name}
+    nearly = difflib.get_close_matches(plain, list(initials), n=1, cutoff=0.75)
+    guesses = [*shortened, *by_initials, *close, *(initials[short] for short in nearly)]
+    return next(iter(guesses), None)
 
 
 def _initials(name: str) -> str:
-    parts = name.split("_")
-    return "".join(part[0] for part in parts if part) if len(parts) > 1 else ""
+    return "".join(part[0] for part in name.split("_") if part) if "_" in name else ""
 
 
-def _child(data: Any, part: str | int) -> Any:
-    if isinstance(data, dict):
-        return data.get(part)
+def child(data: Any, part: str | int | None) -> Any:
+    """Return the part of a mapping or list under a key or number, or `NOTHING`."""
+    if isinstance(data, dict) and part in data:
+        return data[part]
     if isinstance(data, (list, tuple)) and isinstance(part, int) and part < len(data):
         return data[part]
-    return None
+    return NOTHING
 
 
 def _below(section: Section, seen: set[type[BaseModel]]) -> Iterator[Section]:
     yield section
     if section.config in seen:
         return
-    for key, field in section.config.model_fields.items():
-        for child in _children(field, (*section.path, key)):
+    for key in section.keys:
+        for child in _children(section, key, (*section.path, key)):
             yield from _below(child, {*seen, section.config})
 
 
-def _children(field: FieldInfo, path: tuple[str, ...]) -> Iterator[Section]:
-    yield from _of_type(field.annotation, list(field.metadata), path)
+def _children(parent: Section, key: str, path: tuple[str, ...]) -> Iterator[Section]:
+    field = parent.config.model_fields[key]
+    for child in _of_type(field.annotation, list(field.metadata), path):
+        yield replace(child, within=parent.label)
 
 
 def _of_type(annotation: Any, metadata: list[Any], path: tuple[str, ...]) -> Iterator[Section]:

@@ -47,7 +47,7 @@ def count_flops(
     if vocab_size is None:
         vocab_size = recipe.data.tokenizer.expected_vocab_size()
     if decoded is None:
-        decoded = max(1, round(length * recipe.objective.probability))
+        decoded = max(1, round(length * decoded_share(recipe)))
     keys = length + encoder.memory_length()
     everywhere, at_decoded = recipe.decoder.layer_runs(encoder)
     last = encoder.num_layers - 1
@@ -55,8 +55,16 @@ def count_flops(
     runs += [(last, decoded)] * at_decoded
     parts = [_layer(encoder, layer, queries, keys, batch) for layer, queries in runs]
     size = encoder.hidden_size
-    sums = (sum(part[i] for part in parts) / length for i in range(4))
-    return FlopCount(*sums, head=2 * decoded * size * (size + vocab_size) / length)
+    projections, attention, feed_forward, mechanism = (
+        sum(part[index] for part in parts) / length for index in range(4)
+    )
+    head = 2 * decoded * size * (size + vocab_size) / length
+    return FlopCount(projections, attention, feed_forward, mechanism, head)
+
+
+def decoded_share(recipe: Recipe) -> float:
+    """Return the part of the places that is predicted: the objective's `probability`, or all."""
+    return float(getattr(recipe.objective, "probability", 1.0))
 
 
 def _layer(

@@ -28,6 +28,7 @@ from posattn.recipe.scalars import resolve_number, resolve_plain
 
 MAX_BYTES = 512 * 1024
 MAX_VALUES = 20_000
+MAX_MERGES = 2_000
 MAX_DEPTH = 32
 
 KeyPath = tuple[str | int, ...]
@@ -109,7 +110,7 @@ def _decode(raw: bytes, path: Path) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise RecipeError(
-            f"{path}:{line}: byte {error.start} is not UTF-8 ({raw[error.start] :#04x}); "
+            f"{path}:{line}: byte {error.start} is not UTF-8 ({raw[error.start]:#04x}); "
             "save the file as UTF-8"
         ) from error
 
@@ -131,6 +132,7 @@ class _Composer:
         self._anchors: dict[str, _Node | None] = {}
         self._origins: dict[KeyPath, Origin] = {}
         self._values = 0
+        self._merges = 0
         self._lines: list[str] = []
 
     def compose(self, text: str) -> tuple[Any, dict[KeyPath, Origin]]:
@@ -301,9 +303,9 @@ class _Composer:
         return {**{k: v for k, v in inherited.items() if k not in own}, **own}
 
     def _merge_sources(self, node: _Node, key: _Node) -> list["_Pairs"]:
-        self._values += 1
-        if self._values > MAX_VALUES:
-            raise RecipeError(f"{self._source}:{key.line}: more than {MAX_VALUES} merged mappings")
+        self._merges += 1
+        if self._merges > MAX_MERGES:
+            raise RecipeError(f"{self._source}:{key.line}: more than {MAX_MERGES} merged mappings")
         sources = node.value if type(node.value) is list else [node]
         for source in sources:
             if not isinstance(source.value, _Pairs):

@@ -3,37 +3,45 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from posattn.config import FrozenConfig, Text
+from posattn.config import FrozenConfig, Text, open_field
 from posattn.encoder.config import EncoderConfig
-from posattn.encoder.decoder import AnyDecoderConfig, PlainDecoderConfig
+from posattn.encoder.decoders import AnyDecoderConfig, PlainDecoderConfig
+from posattn.encoder.mask_decoder import MaskDecoderConfig as MaskDecoderConfig  # registers emd
 from posattn.recipe.agreement import disagreements
 from posattn.recipe.explain import validate_document
 from posattn.recipe.reader import Document
 from posattn.recipe.resolve import Overrides, resolve_recipe
 from posattn.recipe.writer import write_yaml
 from posattn.training.config import TrainConfig
-from posattn.training.objectives import AnyObjectiveConfig, MaskedLanguageModelling
+from posattn.training.objectives import MlmConfig, ObjectiveConfig, objectives
 from posattn.training.text.config import DataConfig
+
+if TYPE_CHECKING:
+    AnyObjectiveConfig: TypeAlias = ObjectiveConfig
+else:
+    AnyObjectiveConfig = open_field(objectives, ObjectiveConfig)
 
 
 class Recipe(FrozenConfig):
     """Everything that decides a training run."""
 
-    name: Text = Field(min_length=1, description="what the run is called; the file's stem if left out")
+    name: Text = Field(
+        min_length=1, description="what the run is called; the file's stem if left out"
+    )
     description: Text = Field("", description="one sentence for people")
     encoder: EncoderConfig
     decoder: AnyDecoderConfig = PlainDecoderConfig()
-    objective: AnyObjectiveConfig
+    objective: AnyObjectiveConfig = MlmConfig()
     data: DataConfig
     train: TrainConfig = TrainConfig()
 
     @model_validator(mode="after")
-    def _sections_agree(self) -> Self:
+    def _sections_agree(self) -> "Recipe":
         faults = [
             InitErrorDetails(
                 type=PydanticCustomError("disagreement", "{text}", {"text": text}),

@@ -1,8 +1,8 @@
-"""Checkpoints that are whole or not there: safetensors and JSON only, hashes in a marker written last.
+"""Checkpoints that are whole or not there: safetensors and JSON only, hashes in a last marker.
 
-A checkpoint is a folder `step-00000200`. It is written under a temporary name, every file is flushed
-to the disk, the marker `COMPLETE` (the SHA-256 of each file) comes last, and only then the folder
-gets its name. A kill at any moment leaves the older checkpoints as they were.
+A checkpoint is a folder `step-00000200`. It is written under a temporary name, every file is
+flushed to the disk, the marker `COMPLETE` (the SHA-256 of each file) comes last, and only then the
+folder gets its name. A kill at any moment leaves the older checkpoints as they were.
 """
 
 import hashlib
@@ -110,7 +110,7 @@ def find_problem(folder: Path) -> str | None:
         path = folder / name
         if not path.is_file():
             return f"{name} is missing"
-        with open(path, "rb") as file:
+        with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != expected:
                 return f"{name} ({path.stat().st_size} bytes) is not what was saved"
     return None

@@ -1,6 +1,6 @@
 """`TrainConfig`: the `train` section of a recipe."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -81,7 +81,7 @@ class TrainConfig(FrozenConfig):
         return values
 
     @model_validator(mode="after")
-    def _one_of_each(self) -> Self:
+    def _one_of_each(self) -> "TrainConfig":
         if self.steps is not None and self.epochs is not None:
             raise ValueError(
                 f"both steps ({self.steps}) and epochs ({self.epochs}) are given; "

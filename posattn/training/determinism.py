@@ -14,6 +14,8 @@ import numpy as np
 import torch
 import torch.utils.deterministic
 
+_FILL = "fill_uninitialized_memory"  # a property that torch adds to its module at run time
+
 
 def derive_seed(seed: int, *purpose: str | int) -> int:
     """Return a 63-bit seed that depends on all arguments and on nothing else."""
@@ -47,7 +49,7 @@ def reproducible(threads: int | None) -> Iterator[None]:
         torch.set_num_threads(threads)
     if torch.get_num_threads() > 1 and not torch.cuda.is_available():
         torch.use_deterministic_algorithms(True, warn_only=True)
-        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[assignment]
+        setattr(torch.utils.deterministic, _FILL, False)
     try:
         yield
     finally:
@@ -61,7 +63,7 @@ class _Settings:
         self.threads = torch.get_num_threads()
         self.deterministic = torch.are_deterministic_algorithms_enabled()
         self.warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-        self.fill = torch.utils.deterministic.fill_uninitialized_memory
+        self.fill = bool(getattr(torch.utils.deterministic, _FILL))
         self.torch_state = torch.get_rng_state()
         self.numpy_state = np.random.get_state()
         self.python_state = random.getstate()
@@ -69,7 +71,7 @@ class _Settings:
     def restore(self) -> None:
         torch.set_num_threads(self.threads)
         torch.use_deterministic_algorithms(self.deterministic, warn_only=self.warn_only)
-        torch.utils.deterministic.fill_uninitialized_memory = self.fill  # type: ignore[assignment]
+        setattr(torch.utils.deterministic, _FILL, self.fill)
         torch.set_rng_state(self.torch_state)
         np.random.set_state(self.numpy_state)
         random.setstate(self.python_state)

@@ -1,7 +1,7 @@
 """Files that are either whole or not there, and strict JSON.
 
 Every write goes to a temporary name in the same folder, is flushed to the disk, and is then put in
-place with `os.replace`, which replaces on every system.
+place with `Path.replace`, which replaces on every system.
 """
 
 import errno
@@ -24,7 +24,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     try:
         write_and_sync(temporary, content)
-        os.replace(temporary, path)
+        temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -33,7 +33,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_and_sync(path: Path, content: bytes) -> None:
     """Write a file and wait until the disk has it."""
-    with open(path, "wb") as file:
+    with path.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -55,11 +55,11 @@ def replace_folder(source: Path, target: Path) -> None:
     if target.exists():
         old = target.with_name(f"{TEMPORARY}{os.getpid()}-old-{target.name}")
         shutil.rmtree(old, ignore_errors=True)
-        os.replace(target, old)
-        os.replace(source, target)
+        target.replace(old)
+        source.replace(target)
         shutil.rmtree(old)
     else:
-        os.replace(source, target)
+        source.replace(target)
     sync_folder(target.parent)
 
 
@@ -95,7 +95,7 @@ def writing(target: Path) -> Iterator[None]:
 
 
 def strict_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record with null for numbers that are not finite, and a `reason` that names them."""
+    """Return the record with null for numbers that are not finite; `reason` names them."""
     troubles: list[str] = []
     clean = {key: _strict(value, key, troubles) for key, value in record.items()}
     if troubles and not clean.get("reason"):

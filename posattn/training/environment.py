@@ -18,7 +18,7 @@ PACKAGES = (
 def describe_environment(
     device: torch.device, seeds: dict[str, int], folder: Path | None = None
 ) -> dict[str, Any]:
-    """Return versions, machine, threads, seeds, and the git state of `folder` (default: the current)."""
+    """Return versions, machine, threads, seeds, and git state of `folder` (else of the current)."""
     return {
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},

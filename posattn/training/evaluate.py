@@ -48,7 +48,7 @@ def evaluate(
     device: torch.device | str = "cpu",
     precision: Precision = "float32",
 ) -> Evaluation:
-    """Return the loss of a model on batches with fixed targets; the model's mode is as before after.
+    """Return the loss of a model on batches with fixed targets; its mode afterwards is as before.
 
     Batches with lanes carry segment memory from one to the next. Raises `DataError` if there is no
     target token at all.

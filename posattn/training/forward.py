@@ -17,7 +17,7 @@ _AUTOCAST = {"bf16": torch.bfloat16, "float16": torch.float16}
 
 @dataclass(frozen=True)
 class Forward:
-    """What a batch gave: logits and targets of its selected tokens in row-major order, and memory."""
+    """What a batch gave: logits and targets of selected tokens, row by row, and memory."""
 
     logits: Float[Tensor, "targets vocabulary"]
     targets: Int[Tensor, " targets"]

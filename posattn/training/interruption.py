@@ -3,11 +3,11 @@
 import signal
 import threading
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any
 
 
 class Interruption:
-    """Within the block the first Ctrl-C or SIGTERM only sets `requested`; a second one stops at once.
+    """In the block the first Ctrl-C or SIGTERM only sets `requested`; a second one stops at once.
 
     In a thread other than the main one no signal arrives, and nothing is changed.
     """
@@ -18,7 +18,7 @@ class Interruption:
         self.reason = ""
         self._before: dict[signal.Signals, Any] = {}
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Interruption":
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._on_signal)

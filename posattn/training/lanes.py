@@ -1,7 +1,7 @@
 """Segment memory by lane: what a stream's next segment gets to see of the segments before it."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +14,9 @@ from posattn.training.batches import Batch
 class LaneMemory:
     """The memory of the lanes of the last batch; a value, so that a step can be given up.
 
-    A lane of the next batch that was not in the last one starts with an empty memory, and a lane that
-    is not in the next batch is forgotten: memory never crosses from one stream to another. For models
-    without memory, and for batches without lanes, there is nothing to carry.
+    A lane of the next batch that was not in the last one starts with an empty memory, and a lane
+    that is not in the next batch is forgotten: memory never crosses from one stream to another. For
+    models without memory, and for batches without lanes, there is nothing to carry.
     """
 
     model: nn.Module
@@ -42,9 +42,9 @@ class LaneMemory:
             return self
         return LaneMemory(self.model, batch.lanes, memory)
 
-    def emptied(self) -> Self:
+    def emptied(self) -> "LaneMemory":
         """Return the memory at the start of an epoch."""
-        return type(self)(self.model)
+        return LaneMemory(self.model)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the memory as plain tensors for a checkpoint; empty if there is none."""

@@ -37,10 +37,10 @@ def train_run(
 ) -> RunResult:
     """Train into the folder `out` and return how it ended.
 
-    A folder that holds a run is refused unless `resume`; then the newest complete checkpoint is taken
-    up, and a run that has ended is returned at once. Divergence is a result, not an exception. Ctrl-C
-    and SIGTERM end the present step, save, and raise `KeyboardInterrupt`. A full disk, and any other
-    failure, is noted in status.json and raised; older checkpoints stay whole.
+    A folder that holds a run is refused unless `resume`; then the newest complete checkpoint is
+    taken up, and a run that has ended is returned at once. Divergence is a result, not an
+    exception. Ctrl-C and SIGTERM end the present step, save, and raise `KeyboardInterrupt`. A full
+    disk, and any other failure, is noted in status.json and raised; older checkpoints stay whole.
     """
     folder = RunFolder(Path(out).absolute())
     check_run_name(folder.path.name)
@@ -80,9 +80,7 @@ class _Run:
 
     def prepare(self) -> None:
         """Make data and model, then the folder: a bad recipe or missing text leaves no folder."""
-        if self.progress is not None and self.accelerator.is_main_process:
-            self.progress(Progress(0, 0, None, 0.0, "preparing the text"))
-        self.data = self.job.data()
+        self.data = self.job.data(self._tell)
         self.learner = Learner(self.job, self.data, self.accelerator)
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
@@ -134,11 +132,13 @@ class _Run:
 
     def _train(self) -> str | None:
         """Take the steps that are left; return why the run has diverged, or None."""
-        micro_batches = self._micro_batches()
-        while not self.learner.is_done:
-            epoch, _ = self.learner.plan.position(self.learner.step)
+        learner = self.learner
+        position = learner.plan.position(learner.step)
+        micro_batches = self.data.batches.from_position(*position)
+        while not learner.is_done:
+            epoch, _ = learner.plan.position(learner.step)
             batches = self._fetch(micro_batches)
-            result, problem = self.learner.learn(batches)
+            result, problem = learner.learn(batches)
             if result.targets:
                 self.loss = result.loss_sum / result.targets
             self._after_step(epoch, problem)
@@ -164,15 +164,6 @@ class _Run:
         if not is_last and self._must_stop():
             self._stop()
 
-    def _micro_batches(self) -> Iterator[Batch]:
-        """Yield micro-batches from the present step on, without end."""
-        plan = self.learner.plan
-        epoch, index = plan.position(self.learner.step)
-        while True:
-            left = plan.batches_per_epoch - index
-            yield from islice(self.data.batches.from_position(epoch, index), left)
-            epoch, index = epoch + 1, 0
-
     def _fetch(self, micro_batches: Iterator[Batch]) -> list[Batch]:
         number = self.learner.plan.num_batches(self.learner.step)
         try:
@@ -184,13 +175,13 @@ class _Run:
         if len(batches) < number:
             raise DataError(
                 f"the batch stream ended after {len(batches)} of {number} micro-batches of step "
-                f"{self.learner.step + 1}, although it promised "
-                f"{self.learner.plan.batches_per_epoch} an epoch"
+                f"{self.learner.step + 1}; it must go on without end"
             )
         if self.accelerator.num_processes > 1 and batches[0].lanes is not None:
             raise IncompatibleParts(
                 "segment memory (data.order: streams) runs in one process only, not in "
-                f"{self.accelerator.num_processes}; start it without torchrun, or use order: shuffled"
+                f"{self.accelerator.num_processes}; start it without torchrun, or set data.order "
+                "to shuffled"
             )
         return batches
 
@@ -276,6 +267,11 @@ class _Run:
 
     def _seconds(self) -> float:
         return self.seconds_before + time.monotonic() - self.started
+
+    def _tell(self, stage: str) -> None:
+        """Report what goes on before there is a step."""
+        if self.progress is not None and self.accelerator.is_main_process:
+            self.progress(Progress(0, 0, None, 0.0, stage))
 
     def _report(self, stage: str) -> None:
         if self.progress is None or not self.accelerator.is_main_process:

@@ -14,7 +14,7 @@ class MetricsFile:
 
     def __init__(self, path: Path) -> None:
         """Open the file at its end; it is made if it is not there."""
-        self._file: IO[bytes] = open(path, "ab")  # noqa: SIM115 (closed by close)
+        self._file: IO[bytes] = path.open("ab")
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one line; numbers that are not finite become null, with a `reason`."""

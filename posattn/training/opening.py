@@ -22,8 +22,8 @@ class Opening:
 def open_run(folder: RunFolder, recipe_text: str, resume: bool) -> Opening:
     """Look where to start, changing nothing.
 
-    Raises `RecipeError` if a run is there and `resume` is not asked for, and `CheckpointError` if it
-    is of another recipe or if no checkpoint of those there is complete.
+    Raises `RecipeError` if a run is there and `resume` is not asked for, and `CheckpointError` if
+    it is of another recipe or if no checkpoint of those there is complete.
     """
     if not folder.holds_run():
         return Opening()

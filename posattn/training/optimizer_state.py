@@ -16,7 +16,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Put back what `optimizer_tensors` returned; names and shapes must be those of the optimizer."""
+    """Put back what `optimizer_tensors` returned; names and shapes must be the optimizer's."""
     named = _named(optimizer)
     found: dict[str, dict[str, Tensor]] = {}
     for full, value in tensors.items():

@@ -1,11 +1,12 @@
 """Which parameters decay: decided by module type and shape, never by a parameter's name.
 
-| group | what is in it | weight decay |
-| --- | --- | --- |
-| `no_decay` | parameters of normalisation modules, and every vector or scalar (biases, gains, slopes) | 0 |
-| `position` | all other parameters of the position mechanism (tables, projections of positions) | `weight_decay` if `position_weight_decay`, else 0 |
-| `decay` | all other matrices (linear and embedding weights) | `weight_decay` |
-| `frozen` | parameters that need no gradient; the optimizer does not see them | - |
+The first line that fits decides:
+- `frozen`: needs no gradient; the optimizer does not see it.
+- `no_decay`: a parameter of a normalisation module, and every vector or scalar (biases, gains,
+  slopes), also within the position mechanism. Weight decay 0.
+- `position`: any other parameter of the position mechanism (tables, projections of positions).
+  Weight decay 0, or `weight_decay` with `position_weight_decay: true`.
+- `decay`: any other matrix (linear and embedding weights). Weight decay `weight_decay`.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ NORMALISATIONS = (
 
 
 def group_parameters(model: nn.Module, position: Collection[str]) -> dict[str, str]:
-    """Return the group of every parameter by name; a tied parameter counts once, by its first name."""
+    """Return the group of each parameter by name; a tied one counts once, by its first name."""
     names = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     unknown = sorted(set(position) - names)
     if unknown:
@@ -90,7 +91,7 @@ def tensor_digest(tensor: Tensor) -> str:
 def describe_parameters(
     model: nn.Module, groups: Mapping[str, str], position: Collection[str]
 ) -> dict[str, Any]:
-    """Return the contents of parameters.json: counts, and shape, digest and group of each tensor."""
+    """Return the contents of parameters.json: counts; shape, digest and group of each tensor."""
     positional = {
         id(parameter)
         for name, parameter in model.named_parameters(remove_duplicate=False)

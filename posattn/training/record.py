@@ -38,7 +38,7 @@ class Record:
         info: Mapping[str, Any],
         environment: Mapping[str, Any],
     ) -> None:
-        """Make the folder ready: description files written, metrics cut back, torn checkpoints gone.
+        """Make the folder ready: descriptions written, metrics cut back, torn checkpoints gone.
 
         Raises `CheckpointError` if the run was started on other text.
         """
@@ -80,7 +80,7 @@ class Record:
     def checkpoint(
         self, step: int, files: Mapping[str, bytes], state: Mapping[str, Any], keep: int
     ) -> None:
-        """Save a checkpoint, after the metrics that belong to it, and delete those beyond `keep`."""
+        """Save a checkpoint, after the metrics that belong to it; delete those beyond `keep`."""
         with writing(self.folder.metrics):
             self._metrics.sync()
         save_checkpoint(self.folder.checkpoints, step, files, {**state, "recipe": self.recipe_text})

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
 
@@ -12,6 +12,7 @@ from posattn.training.config import TrainConfig
 from posattn.training.run_folder import State
 
 
+@runtime_checkable
 class TrainingBatches(Protocol):
     """Micro-batches in an order that depends on seed, epoch and index only."""
 
@@ -20,7 +21,7 @@ class TrainingBatches(Protocol):
         """Micro-batches in one epoch."""
 
     def from_position(self, epoch: int, index: int) -> Iterator[Batch]:
-        """Return the micro-batches from there on."""
+        """Return the micro-batches from there on, over all later epochs, without end."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,14 @@ class RunData:
 class TrainingJob:
     """A run to make. `data` and `build` are called only when there is something to train.
 
-    `recipe_text` is the resolved recipe as YAML: it is saved, and a resume compares it. `build` gets
-    the vocabulary size and returns the model with its initial weights. `position_parameters` names
-    the parameters of the position mechanism.
+    `recipe_text` is the resolved recipe as YAML: it is saved, and a resume compares it. `build`
+    gets the vocabulary size and returns the model with its initial weights. `position_parameters`
+    names the parameters of the position mechanism. `data` gets a function to tell what it does.
     """
 
     recipe_text: str
     config: TrainConfig
-    data: Callable[[], RunData]
+    data: Callable[[Callable[[str], None]], RunData]
     build: Callable[[int], nn.Module]
     position_parameters: Callable[[nn.Module], Collection[str]]
 
@@ -63,7 +64,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended: `finished`, or `diverged` with a reason; `notes` tell what a resume passed over."""
+    """How a run ended: `finished`, or `diverged` with a reason; `notes` tell of a resume."""
 
     state: State
     step: int

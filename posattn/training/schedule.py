@@ -50,9 +50,9 @@ def plan_steps(config: TrainConfig, batches_per_epoch: int) -> StepPlan:
 class Schedule:
     """The learning rate as a function of the number of real optimizer steps taken so far.
 
-    Warm-up: real step 1 of W uses 1/W of the peak, step W the peak. Then linear or half-cosine decay
-    that stands exactly at `final_fraction` of the peak after the last step of the run; constant
-    stays at the peak. A step that moved no weight does not count.
+    Warm-up: real step 1 of W uses 1/W of the peak, step W the peak. Then linear or half-cosine
+    decay that stands exactly at `final_fraction` of the peak after the last step of the run;
+    constant stays at the peak. A step that moved no weight does not count.
     """
 
     kind: str

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from accelerate import Accelerator
@@ -20,6 +20,7 @@ MAX_SKIPS_IN_A_ROW = 50
 """After so many steps that the loss scaler skipped one after the other, the run has diverged."""
 
 
+@runtime_checkable
 class Scaler(Protocol):
     """A loss scaler, as `torch.amp.GradScaler`; its scale falls when it skips a step."""
 
@@ -64,7 +65,8 @@ class Stepper:
 
     With several processes the micro-batches of a step are dealt out to them and the gradients are
     summed, so a recipe means the same on any number of processes. This is done here and not by a
-    wrapper around the model, because a wrapper averages over processes, whose targets differ in number.
+    wrapper around the model, because wrappers average over processes, whose targets differ in
+    number.
     """
 
     def __init__(
@@ -126,7 +128,7 @@ class Stepper:
     def _gradients(
         self, batches: Sequence[Batch], number: int, targets: int, memory: LaneMemory
     ) -> tuple[Tensor, LaneMemory]:
-        """Add up gradients of this process's micro-batches; return its sum of losses and the memory."""
+        """Add up the gradients of this process; return its sum of losses, and the memory."""
         device, precision = self.accelerator.device, self.config.precision
         self.model.train()
         total = torch.zeros((), dtype=torch.float64, device=device)
@@ -144,7 +146,7 @@ class Stepper:
         return total, memory
 
     def _norm(self, loss: Tensor) -> tuple[float, float]:
-        """Sum over processes, clip, and return the gradient's norm before clipping and the loss sum."""
+        """Sum over processes and clip; return the gradient's norm before that, and the loss sum."""
         if self.accelerator.num_processes > 1:
             loss = self._sum_over_processes(loss)
         if self.scaler is not None:
@@ -165,7 +167,8 @@ class Stepper:
             part = flat[start : start + parameter.numel()]
             parameter.grad.copy_(part.view_as(parameter))
             start += parameter.numel()
-        return self.accelerator.reduce(loss, reduction="sum")
+        summed: Tensor = self.accelerator.reduce(loss, reduction="sum")
+        return summed
 
     def _problem(self, loss_sum: float, norm: float) -> str | None:
         if not math.isfinite(loss_sum):

@@ -1,4 +1,4 @@
-"""What a run has seen so far: counts, the sums of the next training line, and the divergence rule."""
+"""What a run has seen so far: counts, sums of the next training line, the divergence rule."""
 
 import hashlib
 import math
@@ -12,7 +12,7 @@ from posattn.training.step import StepResult
 
 
 class Tally:
-    """Counts and sums since the last training line; `state` makes a resumed run write the same lines."""
+    """Counts, and sums since the last training line; part of every checkpoint."""
 
     def __init__(self, config: TrainConfig) -> None:
         """Start at step 0."""
@@ -22,7 +22,10 @@ class Tally:
         self.targets = 0
         self.first_loss: float | None = None
         self.recent: deque[float] = deque(maxlen=config.divergence_steps)
-        self._clear()
+        self.line_loss = self.line_norm = 0.0
+        self.line_targets = self.line_norms = 0
+        self.learning_rate: float | None = None
+        self.chain = ""
 
     def add(self, result: StepResult, batches: Sequence[Batch]) -> str | None:
         """Count a step; return why the run has diverged, or None."""
@@ -31,7 +34,7 @@ class Tally:
         self.targets += result.targets
         self.line_loss += result.loss_sum
         self.line_targets += result.targets
-        if result.gradient_norm is not None:
+        if result.gradient_norm is not None and (result.moved or result.problem):
             self.line_norm += result.gradient_norm
             self.line_norms += 1
         if result.learning_rate is not None:
@@ -44,7 +47,7 @@ class Tally:
     def take_line(self, epoch: int, skipped: int, seconds: float) -> dict[str, Any]:
         """Return the training line of the steps since the last one, and start the next.
 
-        `loss` is the mean over target tokens, `gradient_norm` the mean over steps before clipping,
+        `loss` is the mean over target tokens, `gradient_norm` that before clipping, in the mean,
         `learning_rate` that of the last step, `batches` a SHA-256 chained over the batches in
         order, `skipped` the steps so far that moved no weight.
         """
@@ -90,11 +93,9 @@ class Tally:
             setattr(self, name, state[name])
 
     def _clear(self) -> None:
-        self.line_loss = 0.0
-        self.line_targets = 0
-        self.line_norm = 0.0
-        self.line_norms = 0
-        self.learning_rate: float | None = None
+        self.line_loss = self.line_norm = 0.0
+        self.line_targets = self.line_norms = 0
+        self.learning_rate = None
         self.chain = ""
 
     def _divergence(self, result: StepResult) -> str | None:

@@ -14,7 +14,7 @@ from posattn.training.durable import write_bytes
 
 
 def unique_tensors(model: nn.Module) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return the model's tensors, each once, and for every further name the name it is stored by."""
+    """Return the model's tensors, each once, and for each further name the one it is stored by."""
     kept: dict[str, Tensor] = {}
     aliases: dict[str, str] = {}
     first: dict[int, str] = {}

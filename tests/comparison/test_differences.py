@@ -38,7 +38,8 @@ def test_numbers_of_list_items_may_be_left_out_of_a_prefix() -> None:
 def test_differences_are_split_into_declared_and_undeclared() -> None:
     found = differences(ROPE, {**LEARNED, "steps": 11})
     inside, outside = split(found, ["encoder.mechanism"])
-    assert set(outside) == {"steps"} and len(inside) == 3
+    assert set(outside) == {"steps"}
+    assert len(inside) == 3
     assert describe(outside, "'rope'", "'x'") == "  steps: 'rope' has 10, 'x' has 11"
     assert "base: 'rope' has 10000, 'x' has nothing" in describe(inside, "'rope'", "'x'")
 

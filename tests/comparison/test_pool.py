@@ -95,7 +95,8 @@ def test_a_killed_worker_marks_its_job_and_the_others_go_on(pool: WorkerPool) ->
 def test_an_exception_comes_back_as_text_and_the_worker_lives(pool: WorkerPool) -> None:
     events = run(pool, Job("a", break_down, None), Job("b", bug, None), Job("c", double, 4))
     user, fault = last(events, "a").payload, last(events, "b").payload
-    assert isinstance(user, Failure) and str(user) == "the folder 'x' holds no text"
+    assert isinstance(user, Failure)
+    assert str(user) == "the folder 'x' holds no text"
     assert str(fault) == "ZeroDivisionError: division by zero"
     assert "test_pool.py" in fault.trace
     assert last(events, "c").payload == 8
@@ -132,3 +133,24 @@ def test_an_unpicklable_result_fails_its_job_only(pool: WorkerPool) -> None:
 
 def unpicklable(_: Any, report: Report) -> Any:
     return lambda: None
+
+
+def test_workers_that_cannot_start_end_the_study_with_what_they_wrote(tmp_path: Path) -> None:
+    pool = WorkerPool(1, threads=1, logs=tmp_path, preload=["no_such_module"])
+    with pool, pytest.raises(PosattnError, match=r"(?s)ended with code 1 before.*no_such_module"):
+        run(pool, Job("a", double, 1))
+
+
+def test_a_worker_can_be_started_ahead_of_the_first_job(tmp_path: Path) -> None:
+    with WorkerPool(2, threads=1, logs=tmp_path, preload=["json"]) as pool:
+        pool.start(5)
+        assert len(pool._workers) == 2
+        assert last(run(pool, Job("a", double, 1)), "a").payload == 2
+
+
+def test_a_worker_that_dies_while_it_waits_does_not_take_a_job_with_it(tmp_path: Path) -> None:
+    with WorkerPool(1, threads=1, logs=tmp_path) as pool:
+        process = last(run(pool, Job("a", process_id, None)), "a").payload
+        os.kill(process, signal.SIGKILL)
+        time.sleep(0.2)
+        assert last(run(pool, Job("b", double, 3)), "b").payload == 6

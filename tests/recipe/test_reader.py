@@ -141,23 +141,24 @@ MERGE_BOMB = "a: &a {x: 1}\n" + "".join(
 )
 
 
-@pytest.mark.parametrize("bomb", [BOMB, MERGE_BOMB, "a: " + "[" * 30_000, "a: " + "{b: " * 9_000])
-def test_a_bomb_is_refused_at_once_and_in_little_memory(bomb):
+BOMBS = [BOMB, MERGE_BOMB, "a: " + "[" * 30_000, "a: " + "{b: " * 9_000]
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_is_refused_in_little_memory(bomb):
     tracemalloc.start()
-    start = time.perf_counter()
-    message = refusal(bomb)
-    seconds = time.perf_counter() - start
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert "r.yaml" in message
-    assert seconds < 5  # tracing makes it several times slower; without, it is below 1
-    assert peak < 200e6
+    try:
+        assert "r.yaml" in refusal(bomb)
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()
 
 
-def test_a_bomb_is_refused_within_a_second():
-    start = time.perf_counter()
-    refusal(BOMB)
-    assert time.perf_counter() - start < 1
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_is_refused_within_a_second(bomb):
+    start = time.process_time()
+    refusal(bomb)
+    assert time.process_time() - start < 1
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path):

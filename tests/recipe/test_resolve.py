@@ -34,7 +34,12 @@ def test_a_recipe_extends_a_shipped_one_by_name(tmp_path):
 
 
 def test_extends_may_go_on_for_several_files(tmp_path):
-    write(tmp_path, a="x: 1\ny: 1\nz: 1\n", b="extends: a.yaml\ny: 2\nz: 2\n", c="extends: b.yaml\nz: 3\n")
+    write(
+        tmp_path,
+        a="x: 1\ny: 1\nz: 1\n",
+        b="extends: a.yaml\ny: 2\nz: 2\n",
+        c="extends: b.yaml\nz: 3\n",
+    )
     assert resolve_recipe(tmp_path / "c.yaml").data == {"name": "c", "x": 1, "y": 2, "z": 3}
 
 
@@ -83,7 +88,11 @@ def test_paths_are_relative_to_the_recipe_that_wrote_them(tmp_path, monkeypatch,
     expected = [os.path.normpath(home / "../d/t.txt"), str(home.resolve() / "*.txt")]
     for here in (tmp_path, home, tmp_path / "elsewhere"):
         monkeypatch.chdir(here)
-        for recipe in (home / "r.yaml", tmp_path / "link.yaml", tmp_path / "elsewhere" / "child.yaml"):
+        for recipe in (
+            home / "r.yaml",
+            tmp_path / "link.yaml",
+            tmp_path / "elsewhere" / "child.yaml",
+        ):
             data = resolve_recipe(recipe).data["data"]
             assert data["corpus"]["paths"] == expected
             assert data["tokenizer"]["path"] == str(home.resolve() / "tok" / "tokenizer.json")

@@ -37,8 +37,7 @@ def test_numbers_of_the_core_schema_are_numbers_and_keep_their_spelling(text, va
 
 @pytest.mark.parametrize(
     "text",
-    ["nan", "inf", "1:30", "1_000", "2024-01-01", "off", "no", "on", "yes", "tRue", "1e", "e5", "-"]
-    + ["0b1", "1.2.3", "10%", "."],
+    "nan inf 1:30 1_000 2024-01-01 off no on yes tRue 1e e5 - 0b1 1.2.3 10% .".split(),
 )
 def test_other_words_are_text(text):
     assert resolve_plain(text) == text
@@ -89,9 +88,7 @@ def test_every_finite_float_reads_back_from_its_repr(number):
     assert resolve_plain(repr(number)) == number
 
 
-@given(st.text(max_size=30))
-def test_any_text_resolves_or_is_refused_with_a_value_error(text):
-    try:
-        resolve_plain(text)
-    except ValueError as error:
-        assert "zero" in str(error)
+@given(st.text(max_size=30).filter(lambda text: not text.lstrip("+-").startswith("0")))
+def test_any_other_text_resolves_to_something(text):
+    value = resolve_plain(text)
+    assert value is None or isinstance(value, (bool, int, float, str))

@@ -61,7 +61,11 @@ def test_studies_and_recipes_have_their_own_names(shelf):
 
 @pytest.mark.parametrize(
     ("reference", "hint"),
-    [("alibbi", "'quick/alibi'"), ("quick/alib", "'quick/alibi'"), ("here/alibi.yaml", "'quick/alibi'")],
+    [
+        ("alibbi", "'quick/alibi'"),
+        ("quick/alib", "'quick/alibi'"),
+        ("here/alibi.yaml", "'quick/alibi'"),
+    ],
 )
 def test_a_missing_recipe_names_the_nearest_shipped_ones(shelf, reference, hint):
     with pytest.raises(RecipeError) as caught:

@@ -1,9 +1,9 @@
-"""A tiny model and tiny batches with the real interfaces; run as a script it is a run to kill."""
+"""A tiny model and tiny batches with the real interfaces, and a run for tests that kill it."""
 
-import sys
+import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from multiprocessing.connection import Connection
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +14,7 @@ from posattn.training.batches import Batch
 from posattn.training.config import TrainConfig
 from posattn.training.determinism import derive_seed
 from posattn.training.loop import train_run
-from posattn.training.run_inputs import Progress, RunData, TrainingJob
+from posattn.training.run_inputs import RunData, TrainingJob
 
 VOCABULARY = 30
 LENGTH = 8
@@ -71,11 +71,15 @@ class TinyBatches:
         return -(-self.num_samples // self.batch_size)
 
     def from_position(self, epoch: int, index: int) -> Iterator[Batch]:
+        while True:
+            for samples in self.order(epoch)[index:]:
+                self.seen.append(samples.tolist())
+                yield self.batch(epoch, samples)
+            epoch, index = epoch + 1, 0
+
+    def order(self, epoch: int) -> list[Tensor]:
         shuffle = torch.Generator().manual_seed(derive_seed(self.seed, "order", epoch))
-        order = torch.randperm(self.num_samples, generator=shuffle).split(self.batch_size)
-        for samples in order[index:]:
-            self.seen.append(samples.tolist())
-            yield self.batch(epoch, samples)
+        return list(torch.randperm(self.num_samples, generator=shuffle).split(self.batch_size))
 
     def batch(self, epoch: int, samples: Tensor) -> Batch:
         rows = [self.sample(epoch, int(sample)) for sample in samples]
@@ -102,20 +106,16 @@ def tiny_job(
         torch.manual_seed(config.seed)
         return TinyModel(width, dropout)
 
-    data = (
-        RunData(
-            batches=stream,
-            validation=lambda: held_out.from_position(0, 0),
-            vocab_size=VOCABULARY,
-            info={"corpus": "counting", "tokens": stream.num_samples * LENGTH},
-            save_tokenizer=lambda path: Path(path).write_text("{}"),
-        )
-        if isinstance(stream, TinyBatches)
-        else stream
+    data = RunData(
+        batches=stream,
+        validation=lambda: (held_out.batch(0, samples) for samples in held_out.order(0)),
+        vocab_size=VOCABULARY,
+        info={"corpus": "counting", "tokens": stream.num_samples * LENGTH},
+        save_tokenizer=lambda path: path.write_text("{}") and None,
     )
     settings = "".join(f"  {key}: {_yaml(value)}\n" for key, value in config.model_dump().items())
     text = f"name: tiny\nencoder: {{hidden_size: {width}}}\ntrain:\n{settings}"
-    return TrainingJob(text, config, lambda: data, build, tiny_positions)
+    return TrainingJob(text, config, lambda tell: data, build, tiny_positions)
 
 
 def _yaml(value: Any) -> str:
@@ -126,17 +126,23 @@ def _yaml(value: Any) -> str:
     return str(list(value)) if isinstance(value, tuple) else str(value)
 
 
-def main(out: str, steps: str, width: str) -> None:
-    """Train, saving after every step, and say so; used by tests that kill this process."""
-
-    def tell(progress: Progress) -> None:
-        print(progress.step, progress.stage, flush=True)
-
-    job = tiny_job(steps=int(steps), width=int(width), checkpoint_every=1, log_every=1)
-    result = train_run(job, out, resume=True, progress=tell)
-    print("ended", result.state, result.step, flush=True)
-
-
-if __name__ == "__main__":
+def run_and_tell(connection: Connection, out: str, steps: int, width: int) -> None:
+    """Train in a process of its own, saving after every step; say what happens, until killed."""
     torch.set_num_threads(1)
-    main(*sys.argv[1:])
+    job = tiny_job(steps=steps, width=width, checkpoint_every=1, log_every=1)
+    result = train_run(job, out, resume=True, progress=lambda p: connection.send(p.stage))
+    connection.send(f"ended {result.state} {result.step}")
+
+
+def run_as_one_of(rank: int, processes: int, port: int, out: str, settings: dict[str, Any]) -> None:
+    """Train as one of several processes, with the environment that torchrun would set."""
+    torch.set_num_threads(1)
+    os.environ.update(
+        RANK=str(rank),
+        LOCAL_RANK=str(rank),
+        WORLD_SIZE=str(processes),
+        LOCAL_WORLD_SIZE=str(processes),
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+    )
+    train_run(tiny_job(device="cpu", **settings), out, resume=True)

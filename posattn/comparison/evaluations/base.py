@@ -36,6 +36,9 @@ class RunEvaluation(Evaluation):
 class StudyEvaluation(Evaluation):
     """Measures all arms together, after the runs."""
 
+    file: ClassVar[str]
+    """What `measure` writes; a study that has it already does not measure again."""
+
     @abstractmethod
     def __init__(self, config: Any) -> None:
         """Take the options, an instance of `Config`."""

@@ -1,6 +1,6 @@
 """`length`: loss and accuracy at multiples of the training length, on about as many tokens each."""
 
-from typing import Annotated, Any, ClassVar, Literal, Self, final
+from typing import Annotated, Any, ClassVar, Literal, final
 
 from pydantic import Field, model_validator
 from typing_extensions import override
@@ -20,7 +20,7 @@ class LengthConfig(EvaluationConfig):
     tokens: Annotated[int, Field(ge=1)] = 16384
 
     @model_validator(mode="after")
-    def _ascending(self) -> Self:
+    def _ascending(self) -> "LengthConfig":
         if list(self.multiples) != sorted(set(self.multiples)):
             raise ValueError(
                 f"multiples must ascend, each once, not {list(self.multiples)}; "

@@ -39,7 +39,9 @@ class PositionEvaluation(RunEvaluation):
         return {
             "length": subject.length,
             "edges": edges,
-            "loss": [s / n if n else None for s, n in zip(loss.tolist(), targets.tolist(), strict=True)],
+            "loss": [
+                s / n if n else None for s, n in zip(loss.tolist(), targets.tolist(), strict=True)
+            ],
             "targets": targets.tolist(),
         }
 

@@ -1,4 +1,4 @@
-"""The user's cache folder, and folders in it that are built once: whole or absent, by one process at a time."""
+"""The cache folder, and folders in it that are built once: whole or not at all, by one process."""
 
 import json
 import os
@@ -54,8 +54,8 @@ def build_once(
 ) -> Path:
     """Return `folder`, built aside and moved into place if it is not there or `problem` finds one.
 
-    `build` fills an empty folder; `problem` says what is wrong with a finished one. A second process
-    waits for the first and uses its result. A damaged folder is rebuilt with a warning.
+    `build` fills an empty folder; `problem` says what is wrong with a finished one. A second
+    process waits for the first and uses its result. A damaged folder is rebuilt with a warning.
     """
     try:
         if folder.is_dir() and problem(folder) is None:
@@ -114,7 +114,7 @@ def _rebuild(
     aside.mkdir()
     try:
         build(aside)
-        os.replace(aside, folder)
+        aside.replace(folder)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise

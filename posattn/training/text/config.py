@@ -1,4 +1,4 @@
-"""`data`: the section of a recipe that says which text is read and how it becomes rows of tokens."""
+"""`data`: the section of a recipe that says which text is read, and how it becomes rows."""
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -31,7 +31,7 @@ class DataConfig(FrozenConfig):
     across_documents: bool = True
     """packed only: whether tokens may attend to other documents in their row."""
     order: Literal["shuffled", "streams"] = "shuffled"
-    """`streams`: each row of a batch continues the row above it in the batch before, for segment memory."""
+    """`streams`: each row continues a row of the batch before, for segment memory."""
     padding_side: Literal["right", "left"] = "right"
     """padded only: where the padding goes."""
     validation_fraction: float = Field(default=0.05, gt=0, le=0.5)
@@ -46,11 +46,13 @@ class DataConfig(FrozenConfig):
                 "across_documents: false is for layout: packed; a padded row is one document anyway"
             )
         if self.layout == "packed" and self.padding_side == "left":
-            raise ValueError("padding_side: left is for layout: padded; packed rows have no padding")
+            raise ValueError(
+                "padding_side: left is for layout: padded; packed rows have no padding"
+            )
         if self.order == "streams" and (self.layout == "padded" or not self.across_documents):
             raise ValueError(
-                "order: streams needs layout: packed and across_documents: true, since the memory of "
-                "a row is the row before it, whatever document that is"
+                "order: streams needs layout: packed and across_documents: true, since the memory "
+                "of a row is the row before it, whatever document that is"
             )
         return self
 

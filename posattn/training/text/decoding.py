@@ -1,4 +1,7 @@
-"""Bytes to text: UTF-8 with one leading byte-order mark removed, CRLF as LF, and one stated policy for what is broken."""
+"""Bytes to text: UTF-8, one leading byte-order mark removed, CRLF as LF.
+
+What is broken is dealt with by a stated policy, and the structure of lines is never lost.
+"""
 
 import codecs
 from collections.abc import Iterator
@@ -31,7 +34,7 @@ class Decoded:
 
 
 def text_blocks(path: Path, policy: Policy) -> Iterator[Decoded]:
-    """Return the text of a file in blocks of about a megabyte. DataError names the file and the byte offset."""
+    """Return the text of a file in blocks of a megabyte. DataError names file and byte offset."""
     decoder = codecs.getincrementaldecoder("utf-8")("strict" if policy == "fail" else "replace")
     held_return = ""
     for offset, block in byte_blocks(path):
@@ -48,8 +51,8 @@ def text_blocks(path: Path, policy: Policy) -> Iterator[Decoded]:
         yield Decoded(held_return + text, replaced)
 
 
-def text_lines(path: Path, policy: Policy) -> Iterator[tuple[int, int, Decoded]]:
-    """Return (line number from 1, byte offset, text without its line end) for each line of a file."""
+def text_lines(path: Path, policy: Policy) -> Iterator[tuple[int, Decoded]]:
+    """Return (line number from 1, text without its line end) for each line of a file."""
     offset = 0
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
@@ -63,11 +66,11 @@ def text_lines(path: Path, policy: Policy) -> Iterator[tuple[int, int, Decoded]]
             )
             raw, nuls = _without_nuls(path, start, raw, policy)
             text, replaced = _decode(decoder, path, start, b"", raw, final=True)
-            yield number, start, Decoded(text, replaced + nuls)
+            yield number, Decoded(text, replaced + nuls)
 
 
 def byte_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Return (byte offset, bytes) of a file in blocks, without a leading UTF-8 byte-order mark."""
+    """Return (byte offset, bytes) of a file in blocks, without a leading byte-order mark."""
     with path.open("rb") as file:
         offset = 0
         while block := file.read(_BLOCK):
@@ -77,19 +80,17 @@ def byte_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def clean_text(text: str, where: str, policy: Policy) -> Decoded:
-    """Return text that a parser gave, CRLF as LF, with NULs and lone surrogates dealt with by `policy`."""
+    """Return text that a parser gave, CRLF as LF, NULs and lone surrogates treated by `policy`."""
     text = text.replace("\r\n", "\n")
     broken = text.count("\0") + (0 if _encodable(text) else _count_surrogates(text))
     if not broken:
         return Decoded(text, 0)
     if policy == "fail":
         raise DataError(
-            f"{where}: the text holds {broken} NUL characters or lone surrogates, which no tokenizer "
-            "can take; repair the file or set encoding_errors: replace"
+            f"{where}: the text holds {broken} NUL characters or lone surrogates, which no "
+            "tokenizer can take; repair the file or set encoding_errors: replace"
         )
-    whole = "".join(
-        _REPLACEMENT if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text
-    )
+    whole = "".join(_REPLACEMENT if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
     return Decoded(whole, broken)
 
 
@@ -109,8 +110,8 @@ def _without_nuls(path: Path, offset: int, block: bytes, policy: Policy) -> tupl
         return block, 0
     if policy == "fail":
         raise DataError(
-            f"{path}: byte {offset + at}: a NUL; this is not plain UTF-8 text (UTF-16 without a mark, "
-            "or a binary file?); convert it, or set encoding_errors: replace"
+            f"{path}: byte {offset + at}: a NUL; this is not plain UTF-8 text (UTF-16 without a "
+            "mark, or a binary file?); convert it, or set encoding_errors: replace"
         )
     return block.replace(b"\0", _REPLACEMENT_BYTES), block.count(b"\0")
 
@@ -123,14 +124,14 @@ def _decode(
     block: bytes,
     final: bool = False,
 ) -> tuple[str, int]:
-    """Decode a block that follows `pending` undecoded bytes; count what the decoder had to replace."""
+    """Decode a block that follows `pending` undecoded bytes; count what was replaced."""
     try:
         text = decoder.decode(block, final)
     except UnicodeDecodeError as error:
         at = offset - len(pending) + error.start
         raise DataError(
-            f"{path}: byte {at}: 0x{error.object[error.start]:02x} is not valid UTF-8 ({error.reason}); "
-            "convert the file to UTF-8, or set encoding_errors: replace"
+            f"{path}: byte {at}: 0x{error.object[error.start]:02x} is not valid UTF-8 "
+            f"({error.reason}); convert the file to UTF-8, or set encoding_errors: replace"
         ) from error
     given = _REPLACEMENT in text and (pending + block).count(_REPLACEMENT_BYTES)
     return text, text.count(_REPLACEMENT) - int(given)

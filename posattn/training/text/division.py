@@ -1,10 +1,12 @@
 """Which text is for training and which for validation; no token is in both.
 
-By document, if that gives a validation part within half of the wanted size: documents are drawn in an order
-that depends on the split seed only, until the part is full; one that would overfill it is passed over. Else
-(few or very uneven documents) the last part of the text is for validation, cut before whitespace.
+By document, if that gives a validation part within half of the wanted size: documents are drawn in
+an order that depends on the split seed only, until the part is full; one that would overfill it is
+passed over. Else (few or very uneven documents) the last part of the text is for validation, cut
+before whitespace.
 """
 
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -43,8 +45,7 @@ class Census:
 
 def take_census(pieces: Iterable[Piece]) -> Census:
     """Return the sizes of the documents that the pieces make up."""
-    characters: list[int] = []
-    sources: list[int] = []
+    characters, sources = array("q"), array("q")
     replaced, size, blank = 0, 0, True
     for piece in pieces:
         size += len(piece.text)
@@ -54,12 +55,16 @@ def take_census(pieces: Iterable[Piece]) -> Census:
             characters.append(0 if blank else size)
             sources.append(piece.source)
             size, blank = 0, True
-    return Census(np.array(characters, np.int64), np.array(sources, np.int64), replaced)
+    return Census(
+        np.frombuffer(characters, np.int64) if characters else np.empty(0, np.int64),
+        np.frombuffer(sources, np.int64) if sources else np.empty(0, np.int64),
+        replaced,
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """Where each document goes. A `tail` division cuts document `cut_document` at `cut_character`."""
+    """Where each document goes; document `cut_document`, if any, is cut at `cut_character`."""
 
     in_validation: NDArray[np.bool_]
     cut_document: int
@@ -100,7 +105,7 @@ def _by_document(census: Census, fraction: float, seed: int) -> Division | None:
 
 def _by_tail(census: Census, fraction: float) -> Division:
     ends = np.cumsum(census.characters)
-    boundary = int(round((1 - fraction) * int(ends[-1])))
+    boundary = round((1 - fraction) * int(ends[-1]))
     document = int(np.searchsorted(ends, boundary, side="right"))
     document = min(document, len(ends) - 1)
     start = int(ends[document] - census.characters[document])
@@ -120,7 +125,7 @@ class Routed(NamedTuple):
 
 
 def route(pieces: Iterable[Piece], census: Census, division: Division) -> Iterator[Routed]:
-    """Return the pieces of documents with text, each with its part; a cut document ends in both parts."""
+    """Return the pieces of documents with text, with their part; a cut document ends in both."""
     document, passed, cut = 0, 0, False
     for piece in pieces:
         if census.characters[document]:
@@ -136,24 +141,21 @@ def route(pieces: Iterable[Piece], census: Census, division: Division) -> Iterat
 
 
 def _cut(piece: Piece, at: int, already: bool) -> Iterator[Routed]:
-    """Return a piece of the cut document in one part or two; `at` counts from the start of the piece."""
+    """Return a piece of the cut document, in one part or two; `at` counts from its start."""
     if already:
         yield Routed("validation", piece)
         return
     if at >= len(piece.text):
         yield Routed("train", piece)
         return
-    at = _next_space(piece.text, max(at, 0))
-    if at:
-        yield Routed("train", piece._replace(text=piece.text[:at], ends=True))
-    else:
-        yield Routed("train", piece._replace(text="", ends=True))
+    at = _next_space(piece.text, at) if at > 0 else 0
+    yield Routed("train", piece._replace(text=piece.text[:at], ends=True))
     yield Routed("validation", piece._replace(text=piece.text[at:]))
 
 
 def _next_space(text: str, start: int) -> int:
     """Return the first index from `start` where whitespace follows other text, or `start`."""
-    for at in range(max(start, 1), len(text)):
+    for at in range(start, len(text)):
         if text[at] in " \n" and not text[at - 1].isspace():
             return at
     return start

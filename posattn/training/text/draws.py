@@ -1,9 +1,9 @@
-"""Counter-based random numbers: each draw is a pure function of its key and its counter, never of what was drawn before.
+"""Counter-based random numbers: a draw is a pure function of its key and its counter.
 
-A key is folded from plain integers (a purpose, a seed, an epoch, a sample id). The stream of a key is
-SplitMix64 (Steele, Lea and Flood, 2014), read at any counter without reading what comes before, so workers,
-batch sizes, accumulation, devices and resumption cannot change a draw. Integers only until the last step,
-hence equal on every machine and in every numpy version.
+A key is folded from plain integers (a purpose, a seed, an epoch, a sample id). The stream of a key
+is SplitMix64 (Steele, Lea and Flood, 2014), read at any counter without reading what comes before,
+so workers, batch sizes, accumulation, devices and resumption cannot change a draw. Integers only
+until the last step, hence equal on every machine and in every numpy version.
 """
 
 from enum import IntEnum

@@ -1,4 +1,4 @@
-"""What a report says about the text: where it is from, its licence, its checksums and its counts."""
+"""What a report says about the text: its origin, licence, checksums and counts."""
 
 from posattn.config import FrozenConfig
 

@@ -1,8 +1,9 @@
-"""Text as a stream of pieces, so that a document of any size is read, divided and encoded in bounded memory.
+"""Text as a stream of pieces: a document of any size is read and encoded in bounded memory.
 
-A long document is cut where whitespace follows other text. Byte-level BPE, WordPiece and characters give the
-same tokens for the pieces as for the whole there, since none of them joins a word to the whitespace after it.
-Only a run of more than `LONGEST` characters without whitespace is cut elsewhere.
+A long document is cut where whitespace follows other text. Byte-level BPE, WordPiece and characters
+give the same tokens for the pieces as for the whole there, since none of them joins a word to the
+whitespace after it. Only a run of more than `LONGEST` characters without whitespace is cut
+elsewhere.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,7 +37,7 @@ def cut_before_space(text: str) -> int:
 
 
 def _is_space(character: str) -> bool:
-    """Whether Unicode calls it white space (Python also counts four separators that Unicode does not)."""
+    """Whether Unicode calls it white space; Python counts four separators more."""
     return character.isspace() and character not in "\x1c\x1d\x1e\x1f"
 
 

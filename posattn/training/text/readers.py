@@ -39,7 +39,7 @@ def read_txt(path: Path, source: int, how: Reading) -> Iterator[Piece]:
 
 def read_jsonl(path: Path, source: int, how: Reading) -> Iterator[Piece]:
     """Return the documents of a JSON-lines file: `text_field` of each line."""
-    for number, _, line in text_lines(path, how.policy):
+    for number, line in text_lines(path, how.policy):
         where = f"{path}, line {number}"
         if not line.text.strip():
             continue
@@ -49,16 +49,18 @@ def read_jsonl(path: Path, source: int, how: Reading) -> Iterator[Piece]:
             raise DataError(f"{where}: not JSON: {error}") from error
         if not isinstance(row, dict):
             raise DataError(f"{where}: expected an object with a field '{how.text_field}'")
-        yield from _field(row.get(how.text_field, _ABSENT), list(row), where, source, how, line.replaced)
+        yield from _field(
+            row.get(how.text_field, _ABSENT), list(row), where, source, how, line.replaced
+        )
 
 
 def read_csv(path: Path, source: int, how: Reading) -> Iterator[Piece]:
-    """Return the documents of a CSV file with a header line: the column `text_field` of each row."""
+    """Return the documents of a CSV file with a header: the column `text_field` of each row."""
     replaced = 0
 
     def lines() -> Iterator[str]:
         nonlocal replaced
-        for _, _, line in text_lines(path, how.policy):
+        for _, line in text_lines(path, how.policy):
             replaced += line.replaced
             yield line.text + "\n"
 
@@ -78,7 +80,7 @@ def read_csv(path: Path, source: int, how: Reading) -> Iterator[Piece]:
 
 
 def read_parquet(path: Path, source: int, how: Reading) -> Iterator[Piece]:
-    """Return the documents of a Parquet file: the column `text_field`, a few rows in memory at a time."""
+    """Return the documents of a Parquet file: the column `text_field`, a few rows at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

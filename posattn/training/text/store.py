@@ -1,7 +1,8 @@
 """The token store: a folder of raw numbers that is written once and memory-mapped by every run.
 
-`PART.tokens` holds the documents one after another, each followed by [SEP]; `PART.offsets` where each document
-starts, and the end. `store.json`, written last, has the sizes and checksums of all files.
+`PART.tokens` holds the documents one after another, each followed by [SEP]; `PART.offsets` where
+each document starts, and the end. `store.json`, written last, has the sizes and checksums of all
+files.
 """
 
 import json
@@ -84,7 +85,8 @@ def seal(folder: Path, dtype: np.dtype[Any]) -> None:
 def store_problem(folder: Path) -> str | None:
     """Return what is wrong with a store, or None.
 
-    Sizes are always compared, checksums for the files that fit into 256 MiB together, small ones first.
+    Sizes are always compared, checksums for the files that fit into 256 MiB together, small ones
+    first.
     """
     try:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))

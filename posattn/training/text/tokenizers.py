@@ -1,7 +1,8 @@
 """The tokenizers: byte-level BPE, WordPiece, characters, or a tokenizer.json that you have.
 
-Trained ones learn from the training split only. A special token that is spelt out in the text, such as
-"[SEP]", becomes that special token, as everywhere in the `tokenizers` library, and is never masked.
+Trained ones learn from the training split only. A special token that is spelt out in the text, such
+as "[SEP]", becomes that special token, as everywhere in the `tokenizers` library, and is never
+masked.
 """
 
 from abc import ABC, abstractmethod
@@ -36,10 +37,10 @@ Normalization = Literal["nfc", "nfkc", "none"]
 
 
 class TextTokenizer:
-    """A finished tokenizer: text to ids, without adding special tokens, never truncating or padding."""
+    """A finished tokenizer: text to ids, adding no special tokens, never truncating or padding."""
 
     def __init__(self, inner: Tokenizer) -> None:
-        """Wrap a tokenizer of the `tokenizers` library. DataError if one of the five specials is missing."""
+        """Wrap a tokenizer of the `tokenizers` library. DataError if it lacks a special token."""
         inner.no_truncation()
         inner.no_padding()
         self._inner = inner
@@ -125,7 +126,7 @@ class TokenizerKind(ABC):
 
     @abstractmethod
     def make(self, texts: Iterable[str]) -> TextTokenizer:
-        """Return the tokenizer; `texts` are pieces of the training split, which may be read repeatedly."""
+        """Return the tokenizer; `texts` are pieces of the training split, to be read repeatedly."""
 
 
 tokenizers: Registry[type[TokenizerKind]] = Registry("tokenizer", "posattn.tokenizers")
@@ -144,7 +145,7 @@ class TrainedConfig(TokenizerConfig):
 
 
 class BpeConfig(TrainedConfig):
-    """Options of `bpe`. 256 bytes and 5 specials are always there, so 261 is the smallest vocabulary."""
+    """Options of `bpe`. 256 bytes and 5 specials are always there: 261 ids at least."""
 
     name: Literal["bpe"] = "bpe"
     vocab_size: int = Field(default=8000, ge=256 + len(SPECIALS))
@@ -177,7 +178,7 @@ class BpeTokenizer(TokenizerKind):
 
 
 class WordPieceConfig(TrainedConfig):
-    """Options of `wordpiece`. At most half of the ids are single characters, the most frequent ones."""
+    """Options of `wordpiece`. At most half of the ids are characters, the most frequent ones."""
 
     name: Literal["wordpiece"] = "wordpiece"
     vocab_size: int = Field(default=8000, ge=len(SPECIALS) + 4)
@@ -195,8 +196,9 @@ class WordPieceTokenizer(TokenizerKind):
     def make(self, texts: Iterable[str]) -> TextTokenizer:
         """Return a tokenizer trained on the texts.
 
-        The library numbers the `##` characters in the order of a randomised hash map, and breaks ties by
-        number, so two trainings differ. Here they are numbered beforehand, by handing them over first.
+        The library numbers the `##` characters in the order of a randomised hash map, and breaks
+        ties by number, so two trainings differ. Here they are numbered beforehand, by handing them
+        over first.
         """
         learner = self._empty(models.WordPiece(unk_token="[UNK]"))
         most = max(1, (self.config.vocab_size - len(SPECIALS)) // 4)

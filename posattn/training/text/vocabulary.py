@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The ids of a tokenizer. `size` is one more than the largest id, the rows that an embedding needs."""
+    """The ids of a tokenizer. `size` is the largest id plus one: the rows of an embedding."""
 
     size: int
     pad: int

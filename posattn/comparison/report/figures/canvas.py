@@ -1,10 +1,13 @@
-"""A small SVG canvas: shapes, text, markers; colours are CSS variables so that light and dark work."""
+"""A small SVG canvas: shapes, text, markers; colours are CSS variables, for light and dark."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, log10
 from typing import Literal
+
+Real = float | int
+"""A length or a place on the canvas."""
 
 Anchor = Literal["start", "middle", "end"]
 
@@ -45,28 +48,28 @@ def style_of(index: int, *, is_baseline: bool) -> Style:
 class Canvas:
     """Shapes in a box of `width` x `height` units; text is 12 units high unless told otherwise."""
 
-    width: float
-    height: float
+    width: Real
+    height: Real
     parts: list[str] = field(default_factory=list)
 
-    def line(self, x1: float, y1: float, x2: float, y2: float, css: str, **attributes: str) -> None:
+    def line(self, x1: Real, y1: Real, x2: Real, y2: Real, css: str, **attributes: str) -> None:
         """Draw a straight line."""
         self.parts.append(
             f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{css}"'
             f"{_more(attributes)}/>"
         )
 
-    def path(self, points: Sequence[tuple[float, float]], css: str, **attributes: str) -> None:
+    def path(self, points: Sequence[tuple[Real, Real]], css: str, **attributes: str) -> None:
         """Draw a line through all points."""
         steps = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.parts.append(f'<polyline points="{steps}" class="{css}"{_more(attributes)}/>')
 
-    def area(self, points: Sequence[tuple[float, float]], css: str) -> None:
+    def area(self, points: Sequence[tuple[Real, Real]], css: str) -> None:
         """Fill the polygon of all points."""
         corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.parts.append(f'<polygon points="{corners}" class="{css}"/>')
 
-    def marker(self, x: float, y: float, style: Style, *, hollow: bool = False) -> None:
+    def marker(self, x: Real, y: Real, style: Style, *, hollow: bool = False) -> None:
         """Draw the marker of a style."""
         kind = "hollow" if hollow else "solid"
         place = f"translate({x:.1f},{y:.1f})"
@@ -74,14 +77,12 @@ class Canvas:
             f'<path d="{style.marker}" transform="{place}" class="{kind} {style.colour}"/>'
         )
 
-    def cross(self, x: float, y: float, css: str) -> None:
+    def cross(self, x: Real, y: Real, css: str) -> None:
         """Draw an x, the sign of what ended or was refused."""
         self.line(x - 4, y - 4, x + 4, y + 4, f"cross {css}")
         self.line(x - 4, y + 4, x + 4, y - 4, f"cross {css}")
 
-    def text(
-        self, x: float, y: float, content: str, css: str = "", anchor: Anchor = "start"
-    ) -> None:
+    def text(self, x: Real, y: Real, content: str, css: str = "", anchor: Anchor = "start") -> None:
         """Write one line of text; `y` is its base line."""
         name = f' class="{css}"' if css else ""
         self.parts.append(
@@ -103,39 +104,40 @@ class Canvas:
 class Scale:
     """A linear map of values to units on the canvas."""
 
-    low: float
-    high: float
-    start: float
-    end: float
+    low: Real
+    high: Real
+    start: Real
+    end: Real
 
-    def __call__(self, value: float) -> float:
+    def __call__(self, value: Real) -> float:
         """Return where the value lies."""
         share = (value - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
 
 
-def ticks(low: float, high: float, at_most: int = 6) -> list[float]:
-    """Return round numbers from `low` to `high`, a step of 1, 2 or 5 times a power of ten."""
+def ticks(low: Real, high: Real, at_most: int = 6) -> list[float]:
+    """Return round numbers from `low` to `high`; steps are 1, 2, 2.5 or 5 times a power of ten."""
     raw = (high - low) / max(1, at_most - 1)
     power = 10.0 ** floor(log10(raw))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * (1 - 1e-9))
+    factors = (1, 2, 2.5, 5, 10)
+    step = next(factor * power for factor in factors if factor * power >= raw * (1 - 1e-9))
     first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
     return [number * step for number in range(first, last + 1)]
 
 
-def tick_label(value: float, step: float) -> str:
+def tick_label(value: Real, step: Real) -> str:
     """Return the tick with as many decimals as its step needs."""
-    digits = max(0, -floor(log10(step) + 1e-9))
+    digits = next(d for d in range(12) if abs(round(step, d) - step) < 1e-9 * step or d == 11)
     text = f"{value:,.{digits}f}"
     return "0" if float(text.replace(",", "")) == 0 else text.replace("-", "\u2212")
 
 
-def text_width(content: str, size: float = 12) -> float:
-    """Return about how wide the text is in units; a wide estimate for common sans fonts."""
-    return len(content) * size * 0.58
+def text_width(content: str, size: Real = 12) -> float:
+    """Return about how wide the text is in units; a wide estimate, for bold in common sans fonts."""
+    return len(content) * size * 0.64
 
 
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+def spread(wanted: Sequence[Real], gap: Real, low: Real, high: Real) -> list[float]:
     """Return places as near as may be to those wanted, at least `gap` apart, within the bounds."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     placed = [0.0] * len(wanted)
@@ -151,4 +153,6 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 def _more(attributes: dict[str, str]) -> str:
-    return "".join(f' {key.replace("_", "-")}="{value}"' for key, value in attributes.items() if value)
+    return "".join(
+        f' {key.replace("_", "-")}="{value}"' for key, value in attributes.items() if value
+    )

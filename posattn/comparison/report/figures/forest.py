@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from posattn.comparison.report.figures.canvas import (
     Canvas,
+    Real,
     Scale,
     Style,
     text_width,
@@ -39,14 +40,14 @@ class Forest:
     right_word: str
 
 
-def draw_forest(forest: Forest, width: float) -> Canvas:
+def draw_forest(forest: Forest, width: Real) -> Canvas:
     """Return the plot, `width` units wide; on a narrow one the words stand above each bar."""
     narrow = width < NARROW
     step, top = (46.0, 40.0) if narrow else (32.0, 40.0)
     bottom = top + step * len(forest.rows)
     canvas = Canvas(width, bottom + 48)
     names = max((text_width(row.name) for row in forest.rows), default=0.0) + 34
-    words = max((text_width(row.words) for row in forest.rows), default=0.0) + 16
+    words = max((text_width(row.words) for row in forest.rows), default=0.0) + 4
     left, right = (14.0, width - 14) if narrow else (names, width - words)
     x = _scale(forest.rows, left, right)
     _axes(canvas, forest, x, top, bottom)
@@ -55,12 +56,12 @@ def draw_forest(forest: Forest, width: float) -> Canvas:
         _row(canvas, row, x, middle)
         text_y = middle - 16 if narrow else middle + 4
         canvas.marker(8, text_y - 4, row.style, hollow=_open(row))
-        canvas.text(20, text_y, row.name, f"name {row.style.colour}")
-        canvas.text(width - 2, text_y, row.words, "number", "end")
+        canvas.text(20, text_y, row.name, f"name halo {row.style.colour}")
+        canvas.text(width - 2, text_y, row.words, "number halo", "end")
     return canvas
 
 
-def _scale(rows: Sequence[ForestRow], left: float, right: float) -> Scale:
+def _scale(rows: Sequence[ForestRow], left: Real, right: Real) -> Scale:
     """Cover all means and zero; intervals may widen that by three quarters on either side."""
     means = [row.mean for row in rows if row.mean is not None] + [0.0]
     low, high = min(means), max(means)
@@ -74,8 +75,8 @@ def _scale(rows: Sequence[ForestRow], left: float, right: float) -> Scale:
     return Scale(low - room, high + room, left, right)
 
 
-def _axes(canvas: Canvas, forest: Forest, x: Scale, top: float, bottom: float) -> None:
-    values = ticks(x.low, x.high, 4 if canvas.width < NARROW else 7)
+def _axes(canvas: Canvas, forest: Forest, x: Scale, top: Real, bottom: Real) -> None:
+    values = ticks(x.low, x.high, 4 if canvas.width < NARROW else 9)
     step = values[1] - values[0] if len(values) > 1 else 1.0
     for value in values:
         place = x(value)
@@ -87,7 +88,7 @@ def _axes(canvas: Canvas, forest: Forest, x: Scale, top: float, bottom: float) -
     canvas.text(x.end, 14, f"{forest.right_word} \u2192", "muted", "end")
 
 
-def _row(canvas: Canvas, row: ForestRow, x: Scale, y: float) -> None:
+def _row(canvas: Canvas, row: ForestRow, x: Scale, y: Real) -> None:
     if row.mean is None:
         return
     colour = row.style.colour
@@ -97,7 +98,7 @@ def _row(canvas: Canvas, row: ForestRow, x: Scale, y: float) -> None:
 
 
 def _interval(
-    canvas: Canvas, low: float | None, high: float | None, x: Scale, y: float, css: str
+    canvas: Canvas, low: float | None, high: float | None, x: Scale, y: Real, css: str
 ) -> None:
     """Draw an interval; where it leaves the plot it ends in an arrow head."""
     if low is None or high is None:

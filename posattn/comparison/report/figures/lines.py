@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from posattn.comparison.report.figures.canvas import (
     Canvas,
+    Real,
     Scale,
     Style,
     spread,
@@ -21,19 +22,19 @@ GAP = 15.0
 class Point:
     """One value with its sample standard deviation, if it has one."""
 
-    x: float
-    y: float
+    x: Real
+    y: Real
     sd: float | None = None
 
 
 @dataclass(frozen=True)
 class Series:
-    """One arm's line. `ended` draws a cross at the last point; `refused` are x where it cannot run."""
+    """One arm's line; `ended` draws a cross at its end, `refused` are x where it cannot run."""
 
     name: str
     style: Style
     points: list[Point]
-    refused: list[float] = field(default_factory=list)
+    refused: list[Real] = field(default_factory=list)
     ended: bool = False
     thin: bool = False
 
@@ -54,15 +55,15 @@ class LineChart:
 class Frame:
     """Where the plot lies on its canvas, and its two scales."""
 
-    left: float
-    right: float
-    top: float
-    bottom: float
+    left: Real
+    right: Real
+    top: Real
+    bottom: Real
     x: Scale
     y: Scale
 
 
-def draw_lines(chart: LineChart, width: float) -> Canvas:
+def draw_lines(chart: LineChart, width: Real) -> Canvas:
     """Return the chart, `width` units wide; below 520 units the names go under the plot."""
     named = [series for series in chart.series if not series.thin]
     narrow = width < NARROW
@@ -70,7 +71,7 @@ def draw_lines(chart: LineChart, width: float) -> Canvas:
     legend_height = 18.0 * -(-len(named) // columns) + 8 if narrow else 0.0
     height = (300.0 if narrow else 400.0) + legend_height
     canvas = Canvas(width, height)
-    margin = 14.0 if narrow else 34 + max((text_width(s.name) for s in named), default=0.0)
+    margin = 14.0 if narrow else 38 + max((text_width(s.name) for s in named), default=0.0)
     frame = _frame(chart, width - margin, height - legend_height - 46)
     _axes(canvas, chart, frame, narrow)
     for series in chart.series:
@@ -85,7 +86,7 @@ def draw_lines(chart: LineChart, width: float) -> Canvas:
     return canvas
 
 
-def _frame(chart: LineChart, right: float, bottom: float) -> Frame:
+def _frame(chart: LineChart, right: Real, bottom: Real) -> Frame:
     points = [point for series in chart.series for point in series.points]
     left, top = 46.0, 40.0 if any(series.refused for series in chart.series) else 26.0
     edges = [p.y - (p.sd or 0) for p in points] + [p.y + (p.sd or 0) for p in points]
@@ -112,7 +113,9 @@ def _axes(canvas: Canvas, chart: LineChart, frame: Frame, narrow: bool) -> None:
     for value, label in _x_ticks(chart, frame, narrow):
         x = frame.x(value)
         canvas.line(x, frame.bottom, x, frame.bottom + 4, "axis")
-        canvas.text(x, frame.bottom + 17, label, "muted", "middle")
+        half = text_width(label) / 2
+        middle = min(max(x, half), canvas.width - half)
+        canvas.text(middle, frame.bottom + 17, label, "muted", "middle")
     middle = (frame.left + frame.right) / 2
     canvas.text(middle, frame.bottom + 36, chart.x_label, "muted", "middle")
 
@@ -175,12 +178,12 @@ def _direct_labels(canvas: Canvas, named: Sequence[Series], frame: Frame) -> Non
         canvas.text(stop + 13, y + 4, series.name, f"name {series.style.colour}")
 
 
-def _legend_columns(named: Sequence[Series], width: float) -> int:
+def _legend_columns(named: Sequence[Series], width: Real) -> int:
     widest = max((text_width(series.name) for series in named), default=0.0) + 50
     return max(1, int(width // widest))
 
 
-def _legend(canvas: Canvas, named: Sequence[Series], columns: int, top: float) -> None:
+def _legend(canvas: Canvas, named: Sequence[Series], columns: int, top: Real) -> None:
     step = canvas.width / columns
     for index, series in enumerate(named):
         x, y = step * (index % columns) + 4, top + 18 * (index // columns)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from posattn.comparison import wording
-from posattn.comparison.report.figures.canvas import Canvas, Style, style_of, tick_label
+from posattn.comparison.report.figures.canvas import Canvas, Real, Style, style_of, tick_label
 from posattn.comparison.report.figures.forest import Forest, ForestRow, draw_forest
 from posattn.comparison.report.figures.lines import LineChart, Point, Series, draw_lines
 from posattn.comparison.results_schema import ArmResult, Contrast, Results
@@ -54,7 +54,7 @@ def _figure(
     title: str,
     caption: str,
     description: str,
-    draw: Callable[[float], Canvas],
+    draw: Callable[[Real], Canvas],
     columns: tuple[str, ...],
     rows: list[Row],
 ) -> Figure:
@@ -76,9 +76,9 @@ def _differences(results: Results, styles: dict[str, Style]) -> Figure | None:
         right_word="worse" if lower else "better",
     )
     caption = (
-        f"Paired differences in {metric.label} from {baseline}. Thick: 95 % interval of the arm alone; "
-        "thin: the interval after Holm's correction, which decides. Filled marker: told apart. Arms "
-        "are in the order of the study, which is no ranking."
+        f"Paired differences in {metric.label} from {baseline}. Thick: 95 % interval of the arm "
+        "alone; thin: the interval after Holm's correction, which decides. Filled marker: told "
+        "apart. Arms are in the order of the study, which is no ranking."
     )
     rows: list[Row] = [_difference_row(c) for c in contrasts]
     described = "; ".join(f"{c.first}: {wording.effect(metric, c.difference)}" for c in contrasts)
@@ -143,8 +143,8 @@ def _curves(results: Results, styles: dict[str, Style]) -> Figure | None:
         x_from_zero=True,
     )
     caption = (
-        "Learning curves: mean over the finished seeds, band \u00b1 1 sample standard deviation. Thin "
-        "lines are runs that did not finish; a cross is where one diverged or failed."
+        "Learning curves: mean over the finished seeds, band \u00b1 1 sample standard deviation. "
+        "Thin lines are runs that did not finish; a cross is where one diverged or failed."
     )
     rows: list[Row] = [
         (arm.name, p.step, p.tokens, p.summary.n, p.summary.mean, p.summary.sd)
@@ -168,7 +168,7 @@ def _curve(arm: ArmResult, style: Style, seconds_per_token: float | None = None)
     return Series(arm.name, style, points)
 
 
-def _point(x: float, summary: Summary) -> Point:
+def _point(x: Real, summary: Summary) -> Point:
     return Point(x, summary.mean or 0.0, summary.sd)
 
 
@@ -203,8 +203,8 @@ def _curves_by_time(results: Results, styles: dict[str, Style]) -> Figure | None
         x_format=tick_label,
     )
     caption = (
-        "The same curves against time: tokens times the median seconds per token of the interleaved "
-        "timing, so that an arm which costs more per step lies further right."
+        "The same curves against time: tokens times the median seconds per token of the "
+        "interleaved timing, so that an arm which costs more per step lies further right."
     )
     rows: list[Row] = [
         (arm.name, p.step, p.tokens * pace, p.summary.n, p.summary.mean, p.summary.sd)
@@ -251,11 +251,13 @@ def _lengths(results: Results, styles: dict[str, Style]) -> Figure | None:
         if p.refused
     ]
     caption = (
-        f"Loss beyond the training length{f' of {train} tokens' if train else ''}: mean over seeds, "
-        "band \u00b1 1 sample standard deviation, not tested."
+        f"Loss beyond the training length{f' of {train} tokens' if train else ''}: mean over "
+        "seeds, band \u00b1 1 sample standard deviation, not tested."
     )
     if refused:
-        caption += f" A cross above the plot: the arm cannot run this length ({'; '.join(refused)})."
+        caption += (
+            f" A cross above the plot: the arm cannot run this length ({'; '.join(refused)})."
+        )
     rows: list[Row] = [
         (arm.name, p.length, p.multiple, p.summary.n, p.summary.mean, p.summary.sd, p.refused)
         for arm in results.arms

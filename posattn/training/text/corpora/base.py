@@ -33,7 +33,7 @@ class Source(FrozenConfig):
 
 
 class Corpus(ABC):
-    """Text in documents. `source` is asked once before `pieces`, which may be read several times."""
+    """Text in documents. `source` is asked before `pieces`, which may be read several times."""
 
     Config: ClassVar[type[CorpusConfig]]
     licence: ClassVar[str]

@@ -1,6 +1,5 @@
 """`files`: your own text: .txt, .jsonl, .csv and .parquet files, folders of them, and globs."""
 
-import glob
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -27,7 +26,7 @@ class FilesConfig(CorpusConfig):
     document_per: Literal["file", "line"] = "file"
     """What a document is in a .txt file; in the other kinds it is a row."""
     encoding_errors: Policy = "fail"
-    """`fail` stops at the first broken byte and names it, `replace` puts U+FFFD there and counts it."""
+    """`fail` stops at the first broken byte; `replace` puts U+FFFD there and counts it."""
     licence: Text = "not stated"
     """The terms of the text, for the report."""
     attribution: Text = ""
@@ -59,9 +58,7 @@ class FilesCorpus(Corpus):
 
     def pieces(self) -> Iterator[Piece]:
         """Return the documents, file after file."""
-        how = Reading(
-            self.config.text_field, self.config.encoding_errors, self.config.document_per
-        )
+        how = Reading(self.config.text_field, self.config.encoding_errors, self.config.document_per)
         for index, path in enumerate(self._files()):
             yield from READERS[path.suffix.lower()](path, index, how)
 
@@ -81,7 +78,7 @@ def _matches(pattern: str) -> list[Path]:
         return [_readable(path)]
     if path.is_dir():
         return _inside(path)
-    hits = [Path(hit) for hit in sorted(glob.glob(pattern, recursive=True))]
+    hits = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
     if not hits:
         raise DataError(f"no such file, folder or glob: {pattern}{_nearest(path)}")
     return [file for hit in hits for file in (_inside(hit) if hit.is_dir() else [_readable(hit)])]
@@ -111,7 +108,7 @@ def _readable(path: Path) -> Path:
 def _nearest(path: Path) -> str:
     """Return a hint: the part of a missing path that does exist."""
     for parent in path.parents:
-        if parent.is_dir() and parent != Path("."):
+        if parent.is_dir() and parent != Path():
             names = sorted(entry.name for entry in parent.iterdir())[:8]
             return f" (the folder {parent} exists and holds: {', '.join(names) or 'nothing'})"
     return ""

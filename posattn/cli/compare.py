@@ -1,0 +1,59 @@
+"""`posattn compare` and `posattn report`: a whole study, and its report once more."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from posattn.cli.app import OutOption, SetOption, again_with, app, continues_with
+
+
+@app.command(
+    epilog="Examples: posattn compare quick --out runs/quick | "
+    "posattn compare my/study.yaml --out runs/mine --jobs 2 | "
+    "posattn compare quick --out runs/short --set train.steps=100 --set 'seeds=[0, 1]'. "
+    "Exit codes: 0 every run finished and the report is written, 2 bad study, or arms that are not "
+    "comparable, 3 data, 5 some runs did not finish (the report covers the others), 130 interrupted."
+)
+def compare(
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY", help="A study file, or the name of a shipped study.")
+    ],
+    out: OutOption,
+    overrides: SetOption,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            min=1,
+            metavar="N",
+            help="Runs at a time; by default as many as the cores allow.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Run a study: every arm with every seed, under control, then the report.
+
+    Running the same command again continues where it was stopped.
+    """
+    from posattn.cli.study_progress import study_progress
+    from posattn.comparison.run import run_study
+    from posattn.comparison.study import load_study
+
+    loaded = load_study(study, overrides)
+    number = [] if jobs is None else ["--jobs", str(jobs)]
+    again = again_with("compare", study, "--out", str(out), *number, overrides=overrides)
+    with continues_with(again), study_progress() as draw:
+        result = run_study(loaded, out, jobs=jobs, progress=draw)
+    sys.stdout.write(f"Report: {result.report.html}\n")
+
+
+@app.command(epilog="Example: posattn report runs/quick")
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study.")],
+) -> None:
+    """Write the report of a study's folder again, from what its runs have stored so far."""
+    from posattn.comparison.report import write_report
+
+    sys.stdout.write(f"Report: {write_report(folder).html}\n")

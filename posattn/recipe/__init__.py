@@ -1,0 +1,1 @@
+"""Recipes: YAML to objects and back, and from objects to a model, a run, a card."""

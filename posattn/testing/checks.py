@@ -1,0 +1,67 @@
+"""`Check` and `CheckResult`: one promise put to the test, and what came of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+
+@final
+@dataclass(frozen=True)
+class Check:
+    """One promise about one named part. Calling it raises AssertionError if the promise is broken."""
+
+    name: str
+    about: str  # the promise, in a sentence
+    run: Callable[[], None]
+
+    def __call__(self) -> None:
+        """Put the promise to the test."""
+        self.run()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@final
+@dataclass(frozen=True)
+class CheckResult:
+    """What one check found; `problem` is empty if it passed."""
+
+    name: str
+    problem: str
+
+    @property
+    def passed(self) -> bool:
+        """Return whether the promise held."""
+        return not self.problem
+
+
+def bind(function: Callable[..., None], *arguments: object) -> Check:
+    """Return the check that calls `function(*arguments)`, named and described as the function is."""
+
+    def run() -> None:
+        function(*arguments)
+
+    name = function.__name__.removeprefix("check_")
+    about = (function.__doc__ or name).strip().splitlines()[0]
+    return Check(name, about, run)
+
+
+def run_all(subject: str, checks: Sequence[Check]) -> list[CheckResult]:
+    """Run every check and return the results, or raise one AssertionError that lists every failure."""
+    results = [CheckResult(check.name, _problem(check)) for check in checks]
+    failed = [result for result in results if not result.passed]
+    if failed:
+        lines = [f"  {result.name}: {result.problem}" for result in failed]
+        raise AssertionError(
+            f"{subject} fails {len(failed)} of {len(results)} checks:\n" + "\n".join(lines)
+        )
+    return results
+
+
+def _problem(check: Check) -> str:
+    try:
+        check()
+    except Exception as error:  # whatever is wrong with a plug-in, the other checks still run
+        return f"{type(error).__name__}: {error}"
+    return ""

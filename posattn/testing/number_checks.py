@@ -1,0 +1,147 @@
+"""Checks of numbers: dtypes, gradients, lengths, and backends against the definition."""
+
+import torch
+from torch import Tensor
+
+from posattn.backends import registry as backends
+from posattn.encoder.model import MaskedLanguageModel, position_parameters
+from posattn.errors import BackendRefusal, IncompatibleParts
+from posattn.testing.expect import ensure, ensure_close, ensure_finite
+from posattn.testing.mechanism_case import PAD, MechanismCase
+
+DTYPES = {
+    torch.float16: 3e-2,
+    torch.bfloat16: 3e-2,
+    torch.float32: 1e-4,
+}
+"""Each dtype with the largest error of logits against float64 that it may have."""
+
+
+def check_backends_equal_eager(case: MechanismCase) -> None:
+    """Every backend gives eager's outputs and gradients, padding included, or refuses with reasons."""
+    expected = _outputs_and_gradients(case.model())
+    for name in backends.names():
+        try:
+            found = _outputs_and_gradients(case.model(backend=name))
+        except BackendRefusal as refusal:
+            ensure(len(str(refusal)) > 20, f"{name} refuses without a reason: '{refusal}'")
+            continue
+        ensure(found.keys() == expected.keys(), f"{name} and eager have different gradients")
+        for what, value in expected.items():
+            scale = max(1.0, float(value.abs().max()))
+            ensure_close(found[what], value, f"{name}: {what}", 1e-9 * scale)
+
+
+def check_every_dtype_is_kept(case: MechanismCase) -> None:
+    """A model cast to any dtype computes in it, near to what float64 gives with the same weights."""
+    ids, visible = _padded_ids(case)
+    for backend in case.able_backends():
+        for dtype, tolerance in DTYPES.items():
+            model = _mild_model(case, backend).to(dtype)
+            output = model(ids, visible=visible)
+            ensure(
+                output.logits.dtype == dtype,
+                f"{backend}: a model in {dtype} returns {output.logits.dtype}",
+            )
+            exact = model.double()(ids, visible=visible).logits
+            ensure(exact.dtype == torch.float64, f"{backend}: float64 gives {exact.dtype}")
+            what = f"{backend}: logits in {dtype} against float64"
+            ensure_close(output.logits[visible], exact[visible], what, tolerance)
+
+
+def check_autocast_is_harmless(case: MechanismCase) -> None:
+    """A float32 model under bfloat16 autocast runs on every backend, near to float32."""
+    ids, visible = _padded_ids(case)
+    for backend in case.able_backends():
+        model = _mild_model(case, backend).float()
+        exact = model(ids, visible=visible).logits
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            logits = model(ids, visible=visible).logits
+            torch.autograd.backward([logits.float().square().sum()])
+        what = f"{backend}: logits under autocast against float32"
+        ensure_close(logits[visible], exact[visible], what, 2e-2)
+        for name, parameter in model.named_parameters():
+            if parameter.grad is not None:
+                ensure_finite(parameter.grad, f"{backend}: gradient of {name} under autocast")
+
+
+def check_every_parameter_learns(case: MechanismCase) -> None:
+    """In training every parameter has a finite gradient; those of position are not zero."""
+    model = case.model().train()
+    ids, visible = _padded_ids(case)
+    logits = model(ids, visible=visible).logits[visible]
+    torch.autograd.backward([torch.nn.functional.cross_entropy(logits, ids[visible])])
+    for name, parameter in model.named_parameters():
+        ensure(parameter.grad is not None, f"{name} gets no gradient")
+        assert parameter.grad is not None
+        ensure_finite(parameter.grad, f"gradient of {name}")
+    # what adds the same to all keys of a query cancels in the softmax, so scores count as well
+    scores = [term for terms in model.score_terms(ids, visible=visible) for term in terms.values()]
+    torch.autograd.backward([sum((term.square().sum() for term in scores), torch.zeros(()))])
+    of_position = position_parameters(model)
+    for name, parameter in model.named_parameters():
+        if name in of_position:
+            assert parameter.grad is not None
+            moves = bool(parameter.grad.abs().max() > 1e-12)
+            ensure(moves, f"the gradient of {name} is zero everywhere")
+
+
+def check_short_and_odd_lengths_run(case: MechanismCase) -> None:
+    """One token, and lengths that are not multiples of anything, run on every backend."""
+    for backend in case.able_backends():
+        model = case.model(backend=backend)
+        for length in (1, 3, 13):
+            ids = case.ids(2, length)
+            logits = model(ids).logits
+            ensure(
+                logits.shape[:2] == ids.shape, f"{backend}: length {length} gives {logits.shape}"
+            )
+            ensure_finite(logits, f"{backend}: logits at length {length}")
+
+
+def check_the_longest_sequence_is_enforced(case: MechanismCase) -> None:
+    """A sequence of max_length runs; one more token raises, with both numbers in the text."""
+    model, limit = case.model(dtype=torch.float32), case.config.max_length()
+    with torch.no_grad():
+        if limit is None:
+            ensure_finite(model(case.ids(1, 200)).hidden, "states of 200 tokens")
+            return
+        ensure_finite(model(case.ids(1, limit)).hidden, f"states of {limit} tokens")
+        too_long = torch.ones(1, limit + 1, dtype=torch.long)
+        try:
+            model(too_long)
+        except IncompatibleParts as error:
+            told = str(limit) in str(error) and str(limit + 1) in str(error)
+            ensure(told, f"the error for {limit + 1} tokens does not name both numbers: {error}")
+            return
+    raise AssertionError(f"{limit + 1} tokens run, although max_length() is {limit}")
+
+
+def _outputs_and_gradients(model: MaskedLanguageModel) -> dict[str, Tensor]:
+    ids = torch.tensor([[3, 9, 4, 1, 7], [5, 6, 2, PAD, PAD], [PAD, PAD, 8, 8, 2]])
+    limit = model.max_length()
+    ids = ids if limit is None else ids[:, :limit]
+    visible = ids != PAD
+    logits = model(ids, visible=visible).logits[visible]
+    torch.autograd.backward([logits.square().sum()])
+    found = {"logits": logits.detach()}
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            found[f"gradient of {name}"] = parameter.grad
+    return found
+
+
+def _padded_ids(case: MechanismCase) -> tuple[Tensor, Tensor]:
+    ids = case.ids(2, 7)
+    visible = torch.ones_like(ids, dtype=torch.bool)
+    visible[1, max(ids.shape[1] - 2, 1) :] = False
+    return ids.masked_fill(~visible, PAD), visible
+
+
+def _mild_model(case: MechanismCase, backend: str) -> MaskedLanguageModel:
+    """Return a model whose logits are at most about 1, so that tolerances mean something."""
+    model = case.model(backend=backend)
+    with torch.no_grad():
+        for parameter in model.head.norm.parameters():
+            parameter.mul_(0.1)
+    return model

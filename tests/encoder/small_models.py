@@ -1,0 +1,96 @@
+"""Small models for the tests of the encoder, and the mechanisms that all of them go through."""
+
+from typing import Any
+
+import torch
+from pydantic import TypeAdapter
+from torch import Tensor
+
+import posattn.encoder.mask_decoder  # noqa: F401 - registers emd
+from posattn.encoder.config import EncoderConfig
+from posattn.encoder.decoder import AnyDecoderConfig, DecoderConfig
+from posattn.encoder.init import named_generator
+from posattn.encoder.model import MaskedLanguageModel
+
+VOCAB, HIDDEN, HEADS = 13, 16, 2
+
+CLIPPED = {"name": "clipped", "max_distance": 3}
+LOG = {"name": "log", "num_buckets": 4, "max_distance": 9}
+
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "none": {"name": "none"},
+    "learned": {"name": "learned", "max_positions": 32},
+    "learned, RoBERTa": {"name": "learned", "max_positions": 32, "padding_row": 1},
+    "sinusoidal": {"name": "sinusoidal"},
+    "sinusoidal, learned scale": {"name": "sinusoidal", "learned_scale": True},
+    "rope": {"name": "rope"},
+    "rope, interleaved half": {"name": "rope", "layout": "interleaved", "fraction": 0.5},
+    "alibi": {"name": "alibi"},
+    "alibi, halves": {"name": "alibi", "variant": "halves"},
+    "alibi, separate": {"name": "alibi", "variant": "separate", "learned_slopes": True},
+    "alibi, offset": {"name": "alibi", "variant": "offset"},
+    "transformer_xl": {"name": "transformer_xl"},
+    "transformer_xl, causal": {"name": "transformer_xl", "bidirectional": False, "untie": True},
+    "disentangled": {"name": "disentangled", "buckets": LOG},
+    "disentangled, v1": {
+        "name": "disentangled",
+        "buckets": CLIPPED,
+        "projections": "own",
+        "norm_table": False,
+    },
+    "disentangled, p2p": {
+        "name": "disentangled",
+        "buckets": CLIPPED,
+        "p2p": True,
+        "p2c_index": "paper",
+    },
+}
+
+
+def config(mechanism: Any = "none", **options: Any) -> EncoderConfig:
+    """Return a small encoder without dropout."""
+    shape = {
+        "hidden_size": HIDDEN,
+        "num_layers": 2,
+        "num_heads": HEADS,
+        "intermediate_size": 20,
+        "hidden_dropout": 0.0,
+        "attention_dropout": 0.0,
+    }
+    return EncoderConfig(**(shape | {"mechanism": mechanism} | options))
+
+
+def decoder(options: Any = "plain") -> DecoderConfig:
+    """Return the options of a decoder from what a recipe would say."""
+    found: DecoderConfig = TypeAdapter(AnyDecoderConfig).validate_python(options)
+    return found
+
+
+def model(
+    mechanism: Any = "none", decode: Any = "plain", seed: int = 0, **options: Any
+) -> MaskedLanguageModel:
+    """Return a small model in evaluation mode; no parameter is 0, so that each one matters."""
+    made = MaskedLanguageModel(config(mechanism, **options), decoder(decode), VOCAB)
+    return stirred(made, seed).eval()
+
+
+def stirred(model: MaskedLanguageModel, seed: int) -> MaskedLanguageModel:
+    """Return the model with noise of (seed, name) in every parameter, norms around 1."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = 0.3 * torch.randn(parameter.shape, generator=named_generator(seed, name))
+            is_norm = "norm" in name and name.endswith("weight")
+            parameter.copy_(noise + 1.0 if is_norm else noise)
+    return model
+
+
+def ids(batch: int, length: int, seed: int = 0) -> Tensor:
+    """Return random token ids."""
+    generator = torch.Generator().manual_seed(100 * seed + length)
+    return torch.randint(0, VOCAB, (batch, length), generator=generator)
+
+
+def largest(first: Tensor, second: Tensor) -> float:
+    """Return the largest absolute difference; 0 for nothing at all."""
+    assert first.shape == second.shape
+    return float((first - second).abs().max()) if first.numel() else 0.0

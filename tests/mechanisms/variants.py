@@ -1,0 +1,61 @@
+"""Every built-in mechanism with the sets of options that make it a different function."""
+
+from typing import Any
+
+variants: dict[str, dict[str, dict[str, Any]]] = {
+    "none": {"default": {}},
+    "learned": {
+        "bert": {"max_positions": 40},
+        "roberta": {"max_positions": 42, "padding_row": 1},
+    },
+    "sinusoidal": {
+        "default": {},
+        "concatenated": {"order": "concatenated", "base": 100.0, "scale": 0.5},
+        "learned scale": {"learned_scale": True, "scale": 0.3},
+    },
+    "rope": {
+        "default": {},
+        "interleaved": {"layout": "interleaved", "base": 500.0},
+        "partial": {"fraction": 0.5},
+        "rotated values": {"rotate_value": True},
+        "second layer only": {"layers": [1]},
+    },
+    "alibi": {
+        "default": {},
+        "plain slopes": {"slopes": "plain"},
+        "learned": {"learned_slopes": True},
+        "halves": {"variant": "halves"},
+        "separate": {"variant": "separate"},
+        "separate learned": {"variant": "separate", "learned_slopes": True},
+        "offset": {"variant": "offset"},
+    },
+    "transformer_xl": {
+        "default": {},
+        "causal": {"bidirectional": False},
+        "clamped": {"clamp_distance": 3},
+        "untied with memory": {"untie": True, "memory_length": 4},
+        "causal with memory": {"bidirectional": False, "memory_length": 3, "base": 100.0},
+        "dropout on the table": {"table_dropout": 0.5},
+    },
+    "disentangled": {
+        "default": {},
+        "v1": {
+            "buckets": {"name": "clipped", "max_distance": 4},
+            "projections": "own",
+            "norm_table": False,
+        },
+        "coarse log buckets": {"buckets": {"name": "log", "num_buckets": 4, "max_distance": 8}},
+        "paper index": {"p2c_index": "paper"},
+        "paper index, all terms, v1": {
+            "p2c_index": "paper",
+            "p2p": True,
+            "buckets": {"name": "clipped", "max_distance": 3},
+            "projections": "own",
+        },
+        "all terms": {"p2p": True, "buckets": {"name": "log", "num_buckets": 6, "max_distance": 9}},
+        "c2p only": {"p2c": False, "scale_terms": 3},
+        "p2c only, own": {"c2p": False, "projections": "own"},
+        "p2p only": {"c2p": False, "p2c": False, "p2p": True},
+        "dropout on the table": {"table_dropout": 0.5, "projections": "own"},
+    },
+}

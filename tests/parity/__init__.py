@@ -1,0 +1,1 @@
+"""Equality with original implementations, weights copied."""

@@ -1,0 +1,76 @@
+"""Whether a recipe can run, without running it."""
+
+import pytest
+
+from posattn.backends import AttentionBackend
+from posattn.backends import registry as backends
+from posattn.encoder.model import position_parameters
+from posattn.errors import BackendRefusal
+from posattn.recipe.build import build
+from posattn.recipe.check import check_recipe
+from posattn.recipe.schema import load_recipe
+
+
+class Unwilling(AttentionBackend):
+    """Refuses what has a bias, or dropout."""
+
+    name = "unwilling"
+
+    def refusals(self, call):
+        """Return its two reasons."""
+        reasons = ["it takes no bias"] if call.bias is not None else []
+        return reasons + (["it has no dropout"] if call.dropout else [])
+
+    def run(self, call):
+        """Return the queries, which have the right shape."""
+        return call.query
+
+
+def test_the_counts_are_those_of_the_real_model(tiny):
+    recipe = load_recipe(tiny, ["encoder.mechanism=disentangled"])
+    checked, model = check_recipe(recipe), build(recipe)
+    ours = position_parameters(model)
+    assert checked.parameters == sum(p.numel() for p in model.parameters())
+    assert checked.position_parameters == sum(
+        p.numel() for name, p in model.named_parameters() if name in ours
+    )
+    assert checked.embedding_parameters == 50 * 32
+
+
+@pytest.mark.parametrize("backend", ["eager", "sdpa"])
+def test_a_named_backend_is_the_one_that_runs(tiny, backend):
+    recipe = load_recipe(tiny, [f"encoder.backend={backend}"])
+    assert check_recipe(recipe).backend == backend
+
+
+def test_auto_says_what_it_chose(tiny):
+    assert set(check_recipe(load_recipe(tiny)).backends) <= {"eager", "sdpa"}
+
+
+def test_a_backend_is_asked_about_the_call_that_training_makes(tiny, monkeypatch):
+    monkeypatch.setitem(backends._entries, "unwilling", Unwilling)
+    named = ["encoder.backend=unwilling"]
+    assert check_recipe(load_recipe(tiny, named)).backend == "unwilling"
+    with pytest.raises(
+        BackendRefusal, match="'unwilling' cannot run this attention: it takes no bias"
+    ):
+        check_recipe(load_recipe(tiny, [*named, "encoder.mechanism=alibi"]))
+    with pytest.raises(BackendRefusal, match="it has no dropout"):
+        check_recipe(load_recipe(tiny, [*named, "encoder.attention_dropout=0.1"]))
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["data.layout=padded"],
+        ["data.across_documents=false"],
+        ["encoder.segments=2"],
+        ["train.precision=bf16"],
+        ["decoder=emd"],
+        ["encoder.mechanism={name: transformer_xl, memory_length: 4}", "data.order=streams"],
+        ["encoder.window={size: 4}"],
+        ["data.max_length=4"],
+    ],
+)
+def test_every_layout_can_be_checked(tiny, overrides):
+    assert check_recipe(load_recipe(tiny, overrides)).parameters > 0

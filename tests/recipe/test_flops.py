@@ -1,0 +1,81 @@
+"""Counted operations equal those that torch's counter sees."""
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from posattn.recipe.build import build
+from posattn.recipe.flops import count_flops, decoded_share
+from posattn.recipe.schema import load_recipe
+
+BATCH, LENGTH, DECODED = 2, 16, 4
+
+
+def counted(recipe) -> int:
+    """Return what torch counts in one forward with the same number of decoded places in each row."""
+    model = build(recipe).train()  # in eval, projections of tables are remembered
+    ids = torch.randint(0, 50, (BATCH, LENGTH))
+    selected = torch.zeros(BATCH, LENGTH, dtype=torch.bool)
+    selected[:, : DECODED - 1] = True
+    selected[:, -1] = True  # with the first, so that every distance occurs
+    with FlopCounterMode(display=False) as counter:
+        model(ids, selected=selected)
+    return counter.get_total_flops()
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        "none",
+        "learned",
+        "sinusoidal",
+        "rope",
+        "alibi",
+        "transformer_xl",
+        "{name: transformer_xl, clamp_distance: 3}",
+        "{name: disentangled, projections: own, buckets: {name: clipped, max_distance: 64}}",
+        "{name: disentangled, projections: shared, buckets: {name: clipped, max_distance: 64}}",
+        "{name: disentangled, buckets: {name: clipped, max_distance: 4}}",
+        "{name: disentangled, p2c: false}",
+        "{name: disentangled, c2p: false, p2p: true}",
+        "[{name: rope, layers: [0]}, {name: disentangled, layers: [1]}]",
+    ],
+)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        [],
+        ["decoder={name: plain, decode: all}"],
+        ["decoder={name: emd}"],
+        ["decoder={name: emd, decode: all, layers: 1}"],
+        ["encoder.activation=geglu", "encoder.intermediate_size=48"],
+    ],
+    ids=["plain", "all", "emd", "emd_all", "gated"],
+)
+def test_the_count_is_that_of_torch(tiny, mechanism, shape):
+    recipe = load_recipe(tiny, [f"encoder.mechanism={mechanism}", "encoder.backend=eager", *shape])
+    count = count_flops(recipe, batch_size=BATCH, decoded=DECODED)
+    assert count.total * BATCH * LENGTH == pytest.approx(counted(recipe), rel=1e-9)
+
+
+def test_memory_lengthens_the_keys(tiny):
+    overrides = ["encoder.mechanism={name: transformer_xl, memory_length: 8}", "data.order=streams"]
+    recipe = load_recipe(tiny, [*overrides, "encoder.backend=eager"])
+    count = count_flops(recipe, batch_size=BATCH, decoded=DECODED)
+    assert count.total * BATCH * LENGTH == pytest.approx(counted(recipe), rel=1e-9)
+
+
+def test_defaults_come_from_the_recipe(tiny):
+    recipe = load_recipe(tiny, ["objective.probability=0.25"])
+    assert decoded_share(recipe) == 0.25
+    explicit = count_flops(recipe, length=16, batch_size=4, vocab_size=50, decoded=4)
+    assert count_flops(recipe) == explicit
+    assert explicit.total == sum(
+        (
+            explicit.projections,
+            explicit.attention,
+            explicit.feed_forward,
+            explicit.mechanism,
+            explicit.head,
+        )
+    )
