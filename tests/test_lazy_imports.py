@@ -1,8 +1,8 @@
 """P-2: what costs time is imported when it is used."""
 
+import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -43,16 +43,13 @@ def test_nothing_heavy_is_imported(code):
 def test_help_answers_at_once_in_a_warm_process():
     command = [sys.executable, "-m", "posattn", "--help"]
     seconds = []
-    for _ in range(4):
-        start = time.perf_counter()
+    for _ in range(4):  # in processor time: other work on the machine does not count
+        before = os.times()
         subprocess.run(command, capture_output=True, check=True, timeout=60)
-        seconds.append(time.perf_counter() - start)
-    bare = []
-    for _ in range(3):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "pass"], check=True, timeout=60)
-        bare.append(time.perf_counter() - start)
-    assert min(seconds) - min(bare) < 0.5
+        after = os.times()
+        user = after.children_user - before.children_user
+        seconds.append(user + after.children_system - before.children_system)
+    assert min(seconds) < 0.5
 
 
 def test_the_public_names_are_there_when_asked_for():

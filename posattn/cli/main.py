@@ -19,10 +19,11 @@ from posattn.errors import PosattnError
 __all__ = ["compare", "diff", "listing", "run", "schema", "show", "train", "validate"]
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> bool:
     if wanted:
         sys.stdout.write(f"posattn {posattn.__version__}\n")
         raise typer.Exit
+    return wanted
 
 
 @app.callback(

@@ -58,7 +58,7 @@ def count_flops(
     projections, attention, feed_forward, mechanism = (
         sum(part[index] for part in parts) / length for index in range(4)
     )
-    head = 2 * decoded * size * (size + vocab_size) / length
+    head = 2.0 * decoded * size * (size + vocab_size) / length
     return FlopCount(projections, attention, feed_forward, mechanism, head)
 
 
@@ -75,8 +75,8 @@ def _layer(
     matrices = 3 if encoder.activation in _GATED else 2
     added = [part.flops(encoder.dims(), queries, keys) for part in encoder.acting_in(layer)]
     return (
-        4 * size * size * (queries + keys),
-        4 * queries * keys * size,
-        2 * matrices * queries * size * inner,
-        sum(part.per_sequence + part.per_forward / batch for part in added),
+        4.0 * size * size * (queries + keys),
+        4.0 * queries * keys * size,
+        2.0 * matrices * queries * size * inner,
+        sum((part.per_sequence + part.per_forward / batch for part in added), 0.0),
     )

@@ -48,7 +48,7 @@ class Recipe(FrozenConfig):
                 loc=path,
                 input=None,
             )
-            for path, text in disagreements(self)
+            for path, text in disagreements(self.encoder, self.decoder, self.data)
         ]
         if faults:
             raise ValidationError.from_exception_data("Recipe", faults)

@@ -40,15 +40,17 @@ def run_batch(
 ) -> Forward:
     """Run the model on a batch; only the selected tokens are decoded.
 
-    A batch without padding is given without `visible`, which spares the model its masks.
+    A batch without padding is given without `visible`, which spares the model its masks. A batch
+    without segments holds single texts, which are all segment 0.
     """
     selected = batch.selected.to(device)
     visible = None if bool(batch.visible.all()) else batch.visible
+    segments = torch.zeros_like(batch.ids) if batch.segments is None else batch.segments
     targets = batch.targets.to(device)[selected]
     arguments = {
         "visible": _placed(visible, device),
         "documents": _placed(batch.documents, device),
-        "segments": _placed(batch.segments, device),
+        "segments": _placed(segments, device),
         "selected": selected,
     }
     if memory is not None:

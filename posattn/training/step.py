@@ -189,6 +189,8 @@ class Stepper:
             self.scaler.step(self.optimizer)
             self.scaler.update()
             moved = self.scaler.get_scale() >= before
+        # the fused optimizer writes past autograd's version counters, by which caches see new weights
+        torch.autograd.graph.increment_version(self._parameters)
         self.taken += moved
         self.skipped += not moved
         self.skipped_in_a_row = 0 if moved else self.skipped_in_a_row + 1

@@ -67,5 +67,5 @@ def test_if_all_refuse_the_error_has_every_reason() -> None:
 
 
 def test_a_named_backend_raises_with_all_its_reasons_and_never_runs() -> None:
-    with pytest.raises(BackendRefusal, match="'picky' cannot run.*it is Monday; it rains"):
+    with pytest.raises(BackendRefusal, match=r"'picky' cannot run.*it is Monday; it rains"):
         Picky().attend(PLAIN)

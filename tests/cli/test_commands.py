@@ -7,33 +7,6 @@ import pytest
 import posattn
 from posattn.cli.main import run
 
-TINY = """\
-encoder: {hidden_size: 32, num_layers: 2, num_heads: 4, mechanism: {name: rope}}
-data: {corpus: {name: pydoc}, tokenizer: {name: characters, vocab_size: 50}, max_length: 16}
-train: {steps: 3, batch_size: 4}
-"""
-
-
-@pytest.fixture
-def tiny(tmp_path):
-    path = tmp_path / "tiny.yaml"
-    path.write_text(TINY)
-    return str(path)
-
-
-@pytest.fixture
-def posattn_command(capsys):
-    """A function from arguments to (exit code, stdout, stderr)."""
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as end:
-            run([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return end.value.code or 0, captured.out, captured.err
-
-    return call
-
-
 def test_the_version_is_printed(posattn_command):
     assert posattn_command("--version") == (0, f"posattn {posattn.__version__}\n", "")
 

@@ -1,7 +1,6 @@
 """Evaluations on their own: bins of positions, lengths that cannot be run, and the registry."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from posattn.comparison.evaluations.position import (
     PositionEvaluation,
     bin_edges,
 )
+from posattn.comparison.evaluations.subject import Subject
 from posattn.comparison.evaluations.validation import ValidationConfig, ValidationEvaluation
 from posattn.errors import DataError, IncompatibleParts
 from posattn.training.evaluate import Evaluation as Scores
@@ -35,12 +35,17 @@ def scores(loss_by_position: list[float], targets_by_position: list[int]) -> Sco
     )
 
 
-class FakeSubject(SimpleNamespace):
-    """A model of training length 8 that takes at most `limit` tokens; text ends at 64 tokens."""
+class FakeSubject(Subject):
+    """A model of training length 8 with given scores; length 32 is beyond it, text ends at 64."""
 
     length = 8
-    limit: int | None = None
-    folder = Path()
+
+    def __init__(
+        self, found: Scores | None = None, limit: int | None = None, folder: Path | None = None
+    ) -> None:
+        self.found = found
+        self.limit = limit
+        self.folder = folder or Path()
 
     def max_length(self) -> int | None:
         return self.limit
@@ -50,11 +55,11 @@ class FakeSubject(SimpleNamespace):
             raise DataError(f"fewer than one row of {length}")
         if length == 32:
             raise IncompatibleParts("this mechanism cannot")
-        return scores([float(length)], [4])
+        return self.found or scores([float(length)], [4])
 
 
 def lengths(limit: int | None, multiples: tuple[int, ...]) -> dict[str, Any]:
-    subject: Any = FakeSubject(limit=limit)
+    subject = FakeSubject(limit=limit)
     return LengthEvaluation(LengthConfig(multiples=multiples)).evaluate(subject)
 
 
@@ -81,7 +86,7 @@ def test_bins_cover_every_position_once(length: int, bins: int, edges: list[int]
 
 def test_loss_by_position_is_total_loss_over_total_targets_of_each_bin() -> None:
     found = scores([1.0, 3.0, 0.0, 0.0, 2.0, 2.0], [1, 3, 0, 0, 1, 0])
-    subject: Any = SimpleNamespace(length=8, scores=lambda length, tokens: found)
+    subject = FakeSubject(found)
     result = PositionEvaluation(PositionConfig(bins=4)).evaluate(subject)
     assert result["edges"] == [0, 2, 4, 6, 8]
     assert result["loss"] == [1.0, None, 4.0, None]
@@ -107,7 +112,7 @@ def test_a_mechanism_that_raises_and_a_text_that_is_too_short_are_null_with_the_
 
 def test_the_sums_of_every_sample_are_saved(tmp_path: Path) -> None:
     found = scores([1.0, 3.0], [1, 3])
-    subject: Any = SimpleNamespace(length=8, folder=tmp_path, scores=lambda length, tokens: found)
+    subject = FakeSubject(found, folder=tmp_path)
     result = ValidationEvaluation(ValidationConfig()).evaluate(subject)
     assert result["loss"] == 1.0
     with np.load(tmp_path / "examples.npz", allow_pickle=False) as stored:

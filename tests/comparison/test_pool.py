@@ -41,8 +41,8 @@ def leave(_: object, report: Report) -> None:
 
 
 def save_when_stopped(folder: Path, report: Report) -> None:
-    report("running")
     try:
+        report("running")
         time.sleep(60)
     finally:
         (folder / "saved").write_text("yes")

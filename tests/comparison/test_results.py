@@ -1,6 +1,7 @@
 """results.json from study folders: whole, partly done, broken, and with hostile names."""
 
 import json
+from pathlib import Path
 
 import pytest
 from study_folders import EIGHT_ARMS, FakeArm, mechanism, write_json, write_study
@@ -232,3 +233,13 @@ def test_a_broken_examples_file_is_named(tmp_path):
     (out / "runs/learned/seed-0/examples.npz").write_bytes(b"no zip")
     with pytest.raises(DataError, match=r"examples\.npz cannot be read"):
         collect(out)
+
+
+def test_the_documented_keys_are_those_of_the_schema(results):
+    page = (Path(__file__).parents[2] / "docs" / "results_schema.md").read_text(encoding="utf-8")
+    content = json.loads(results.to_json())
+    parts = [content, content["study"], content["arms"][0], content["runs"][0]]
+    judged = content["contrasts"][0]
+    parts += [judged, judged["difference"], judged["judgement"], content["metrics"][0]]
+    missing = {key for part in parts for key in part if f"`{key}`" not in page}
+    assert missing == set()

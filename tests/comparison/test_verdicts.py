@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -62,12 +63,21 @@ def test_the_direction_of_the_score_decides_what_is_better(better, verdict):
     assert item.judgement.verdict == verdict
 
 
-@pytest.mark.parametrize("seeds", [3, 5])
-def test_eight_equal_systems_get_a_winner_in_at_most_8_percent_of_reports(seeds):
+@pytest.fixture
+def unchecked_shapes():
+    """Switch the type hook off: 28,000 tests of pairs would take a minute in it."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_eight_equal_systems_get_a_winner_in_at_most_8_percent_of_reports():
     names = [f"arm{i}" for i in range(8)]
     named = 0
     for report in range(1000):
-        scores = draw_scores(dict.fromkeys(names, 2.0), seeds=seeds, seed=[seeds, report])
+        scores = draw_scores(dict.fromkeys(names, 2.0), seed=report)
         named += names_a_winner(judge_study(scores, names[0], "lower"))
     assert named <= 80
 

@@ -37,7 +37,10 @@ def test_numbers_of_the_core_schema_are_numbers_and_keep_their_spelling(text, va
 
 @pytest.mark.parametrize(
     "text",
-    "nan inf 1:30 1_000 2024-01-01 off no on yes tRue 1e e5 - 0b1 1.2.3 10% .".split(),
+    [
+        *("nan", "inf", "1:30", "1_000", "2024-01-01", "off", "no", "on", "yes", "tRue", "1e"),
+        *("e5", "-", "0b1", "1.2.3", "10%", "."),
+    ],
 )
 def test_other_words_are_text(text):
     assert resolve_plain(text) == text

@@ -105,6 +105,14 @@ def test_a_step_without_targets_moves_nothing_and_does_not_count() -> None:
     assert first.learning_rate == pytest.approx(0.1 / 4)
 
 
+def test_a_step_is_seen_by_what_is_cached_until_weights_change() -> None:
+    model = TinyModel()
+    before = [parameter._version for parameter in model.parameters()]
+    make_stepper(model).step([targets_batch(3, length=8)], 0, LaneMemory(model))
+    after = [parameter._version for parameter in model.parameters()]
+    assert all(new > old for new, old in zip(after, before, strict=True))
+
+
 def test_an_empty_micro_batch_beside_a_normal_one_changes_nothing() -> None:
     torch.manual_seed(0)
     model = TinyModel(dropout=0.0)

@@ -141,13 +141,13 @@ def spread(wanted: Sequence[Real], gap: Real, low: Real, high: Real) -> list[flo
     """Return places as near as may be to those wanted, at least `gap` apart, within the bounds."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     placed = [0.0] * len(wanted)
-    floor_y = low
+    floor_y: Real = low
     for i in order:
-        placed[i] = max(wanted[i], floor_y)
+        placed[i] = float(max(wanted[i], floor_y))
         floor_y = placed[i] + gap
-    ceiling = high
+    ceiling: Real = high
     for i in reversed(order):
-        placed[i] = min(placed[i], ceiling)
+        placed[i] = float(min(placed[i], ceiling))
         ceiling = placed[i] - gap
     return placed
 

@@ -71,6 +71,8 @@ def _scale(rows: Sequence[ForestRow], left: Real, right: Real) -> Scale:
     highs = [row.high for row in rows if row.high is not None]
     low = max(min([low, *lows]), low - 0.75 * span)
     high = min(max([high, *highs]), high + 0.75 * span)
+    if low == high:
+        low, high = low - span / 2, high + span / 2
     room = 0.06 * (high - low)
     return Scale(low - room, high + room, left, right)
 

@@ -58,8 +58,8 @@ def _figure(
     columns: tuple[str, ...],
     rows: list[Row],
 ) -> Figure:
-    wide = draw(WIDE).to_svg(name, title, description)
-    narrow = draw(SMALL).to_svg(f"{name}-narrow", title, description)
+    wide = draw(WIDE).to_svg(f"figure-{name}", title, description)
+    narrow = draw(SMALL).to_svg(f"figure-{name}-narrow", title, description)
     return Figure(name, title, caption, description, wide, narrow, columns, rows)
 
 
