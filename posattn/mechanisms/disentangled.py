@@ -301,7 +301,8 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
             projected: Tensor = projection(layer.dropout(rows.table))
             return rearrange(projected, "r (h d) -> h r d", h=self.dims.num_heads)
 
-        if layer.training:
+        if layer.training:  # some optimizers change weights without PyTorch's version counter
+            cache.clear()
             return compute()
         weights = [*projection.parameters(), *self.parameters()]
         return cache.get(weights, compute, key=(rows.low, rows.high))

@@ -182,7 +182,8 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
             projected: Tensor = layer.distance_proj(layer.dropout(rows))
             return rearrange(projected, "r (h d) -> h r d", h=self.dims.num_heads)
 
-        if layer.training:
+        if layer.training:  # some optimizers change weights without PyTorch's version counter
+            layer.cache.clear()
             return compute()
         # the rows are sinusoids of -reach .. reach, so their number says which they are
         return layer.cache.get([layer.distance_proj.weight], compute, key=table.shape[0])

@@ -47,7 +47,7 @@ def test_the_bias_is_the_formula_written_as_loops(
         is_separate = options.get("variant") == "separate"
         right = [math.exp(x) for x in mechanism.log_slopes_right.tolist()] if is_separate else left
     assert call.bias is not None
-    found = call.bias.materialize()
+    found = call.bias.materialize().detach()
     shape = (1, num_heads, len(QUERY_POSITIONS), len(KEY_POSITIONS))
     assert found.shape == shape
     for _, h, i, j in itertools.product(*map(range, shape)):

@@ -45,5 +45,5 @@ def test_an_option_of_another_mechanism_is_refused() -> None:
 
 @pytest.mark.parametrize("layers", [[2], [0, 5], {"start": 7}])
 def test_layers_that_do_not_exist_are_refused(layers: object) -> None:
-    with pytest.raises(ValidationError, match="encoder has layers 0 to 1|acts in no layer"):
+    with pytest.raises(ValidationError, match=r"encoder has layers 0 to 1|acts in no layer"):
         EncoderConfig(num_layers=2, mechanism={"name": "rope", "layers": layers})

@@ -46,7 +46,7 @@ def test_a_position_past_the_table_is_an_error_not_an_index_fault() -> None:
     mechanism = LearnedPositions(LearnedConfig(max_positions=10, padding_row=1), DIMS)
     hidden = torch.zeros(1, 1, 4)
     mechanism.embed(hidden, torch.tensor([[7]]))
-    with pytest.raises(IncompatibleParts, match="position 8 is past the end.*0 to 7"):
+    with pytest.raises(IncompatibleParts, match=r"position 8 is past the end.*0 to 7"):
         mechanism.embed(hidden, torch.tensor([[8]]))
 
 

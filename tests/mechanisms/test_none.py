@@ -1,5 +1,6 @@
 """No position: nothing is added, hidden or owned."""
 
+import pytest
 import torch
 
 from posattn.testing.mechanism_case import MechanismCase
@@ -14,4 +15,4 @@ def test_attention_has_neither_bias_nor_rules_nor_parameters() -> None:
     assert call.relative_values is None
     assert call.visibility.pairs is None
     assert not list(attention.stack.parameters())
-    assert call.scale == 8**-0.5
+    assert call.scale == pytest.approx(8**-0.5)
