@@ -60,7 +60,7 @@ def headline(progress: Any) -> str:
     parts = [f"{progress.study}: {progress.finished} of {progress.total} runs"]
     if progress.failed:
         parts.append(f"{progress.failed} failed")
-    parts.append(progress.message or progress.stage)
+    parts.append(progress.message or ("training" if progress.stage == "runs" else progress.stage))
     parts.append(f"{_minutes(progress.seconds)} so far")
     if progress.eta_seconds is not None:
         parts.append(f"about {_minutes(progress.eta_seconds)} of training left")

@@ -52,6 +52,10 @@ def _headline(results: Results) -> Statement:
         )
         return Statement(heading="No verdict", text=text)
     better, worse = (len(_with_verdict(contrasts, v)) for v in ("better", "worse"))
+    if better + worse == 0:
+        whom = "no arm" if len(tested) == len(contrasts) else "no arm that could be tested"
+        text = f"By {measured}, {whom} can be told apart from the baseline {baseline.name}."
+        return Statement(heading="Answer", text=text)
     tied = len(tested) - better - worse
     counted = [f"{better} better" * bool(better), f"{worse} worse" * bool(worse)]
     shown = wording.listed([part for part in counted if part])

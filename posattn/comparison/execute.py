@@ -1,7 +1,7 @@
 """One run of a study, inside a worker process: train or resume, then evaluate."""
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from posattn.recipe.run import train_recipe
 from posattn.recipe.schema import Recipe
 from posattn.training.determinism import reproducible
 from posattn.training.durable import write_json
-from posattn.training.run_folder import RunFolder, Status
+from posattn.training.run_folder import RunFolder, State, Status
 from posattn.training.run_inputs import Progress
 
 LOCK_SECONDS = 60.0
@@ -59,12 +59,12 @@ def is_done(folder: Path) -> bool:
     return status.state == "diverged" or (status.state == "finished" and evaluated)
 
 
-def mark_ended(folder: Path, state: str, reason: str) -> None:
+def mark_ended(folder: Path, state: State, reason: str) -> None:
     """Say in status.json how a run ended that could not say so itself."""
     files = RunFolder(folder)
     status = files.read_status() or Status("running")
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(files.status_file, {**asdict(status), "state": state, "reason": reason})
+    files.write_status(replace(status, state=state, reason=reason))
 
 
 def _evaluate(task: RunTask) -> None:

@@ -27,7 +27,7 @@ from posattn.comparison.worker import Job
 from posattn.errors import StudyIncomplete
 from posattn.recipe.check import check_recipe
 from posattn.recipe.schema import recipe_data
-from posattn.training.run_folder import RunFolder, Status
+from posattn.training.run_folder import RunFolder, State, Status
 from posattn.training.text.prepare import prepare
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class _StudyRun:
             self.board.update(run.key, **event.payload)
         else:
             if event.kind != "returned":
-                state = "killed" if event.kind == "killed" else "failed"
+                state: State = "killed" if event.kind == "killed" else "failed"
                 reason = f"the process {event.payload}" if state == "killed" else str(event.payload)
                 mark_ended(self.out / run.folder, state, reason)
             outcome = self._outcome(run)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import final
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from posattn.bias import Padding, SameDocument, VisibilityRule, Window

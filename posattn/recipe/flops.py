@@ -63,8 +63,8 @@ def count_flops(
 
 
 def decoded_share(recipe: Recipe) -> float:
-    """Return the part of the places that is predicted: the objective's `probability`, or all."""
-    return float(getattr(recipe.objective, "probability", 1.0))
+    """Return the part of the places that is predicted."""
+    return recipe.objective.target_fraction()
 
 
 def _layer(

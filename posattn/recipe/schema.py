@@ -11,7 +11,6 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from posattn.config import FrozenConfig, Text, open_field
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.decoders import AnyDecoderConfig, PlainDecoderConfig
-from posattn.encoder.mask_decoder import MaskDecoderConfig as MaskDecoderConfig  # registers emd
 from posattn.recipe.agreement import disagreements
 from posattn.recipe.explain import validate_document
 from posattn.recipe.reader import Document

@@ -62,6 +62,8 @@ def run_all(subject: str, checks: Sequence[Check]) -> list[CheckResult]:
 def _problem(check: Check) -> str:
     try:
         check()
+    except AssertionError as broken:
+        return str(broken)
     except Exception as error:  # whatever is wrong with a plug-in, the other checks still run
         return f"{type(error).__name__}: {error}"
     return ""

@@ -30,9 +30,11 @@ def check_positions_are_not_remembered(case: MechanismCase) -> None:
     others = positions * 2 + 3 if limit is None else positions.flip(1)
     with torch.no_grad():
         before = model.encoder(ids, positions=positions)
-        model.encoder(ids, positions=others)
-        same = torch.equal(model.encoder(ids, positions=positions), before)
-    ensure(same, "positions of one call reached the next")
+        after = model.encoder(ids, positions=others)
+        again = model.encoder(ids, positions=positions)
+        alone = case.model().encoder(ids, positions=others)
+    ensure(torch.equal(after, alone), "positions of an earlier call reached a later one")
+    ensure(torch.equal(again, before), "positions of a later call changed an earlier one's result")
 
 
 def check_instances_do_not_share_state(case: MechanismCase) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from posattn.errors import CheckpointError, RecipeError
 from posattn.training.durable import read_json, remove_temporary, write_json
 
-State = Literal["running", "finished", "diverged", "failed", "interrupted"]
+State = Literal["running", "finished", "diverged", "failed", "interrupted", "killed"]
 
 MAX_NAME = 100
 _PORTABLE = re.compile(r"[A-Za-z0-9._-]+")

@@ -7,6 +7,7 @@ import pytest
 import posattn
 from posattn.cli.main import run
 
+
 def test_the_version_is_printed(posattn_command):
     assert posattn_command("--version") == (0, f"posattn {posattn.__version__}\n", "")
 

@@ -90,7 +90,7 @@ def test_a_report_of_a_folder_that_is_no_study_exits_with_2(posattn_command, tmp
 
 def test_the_headline_counts_runs_and_time():
     assert headline(PROGRESS) == (
-        "quick: 1 of 4 runs, 1 failed, runs, 1 min 15 s so far, about 40 s of training left"
+        "quick: 1 of 4 runs, 1 failed, training, 1 min 15 s so far, about 40 s of training left"
     )
 
 

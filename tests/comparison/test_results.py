@@ -243,3 +243,9 @@ def test_the_documented_keys_are_those_of_the_schema(results):
     parts += [judged, judged["difference"], judged["judgement"], content["metrics"][0]]
     missing = {key for part in parts for key in part if f"`{key}`" not in page}
     assert missing == set()
+
+
+def test_no_difference_is_said_as_such(tmp_path):
+    arms = (FakeArm("base", 1.5), FakeArm("other", 1.5))
+    results = collect(write_study(tmp_path, arms, diverged=frozenset(), noise=0.05))
+    assert results.answer[0].text.endswith("no arm can be told apart from the baseline base.")

@@ -127,7 +127,7 @@ def test_memory_is_the_longest_that_a_mechanism_asks_for() -> None:
 
 
 def test_a_window_acts_in_the_layers_it_names_and_must_act_somewhere() -> None:
-    window = WindowConfig(size=4, layers=[0, 2])  # type: ignore[arg-type]
+    window = WindowConfig(size=4, layers=[0, 2])
     assert [window.acts_in(layer) for layer in range(3)] == [True, False, True]
     with pytest.raises(ValidationError, match="window acts in no layer of 2"):
         config(window={"size": 4, "layers": [3]})

@@ -43,7 +43,7 @@ def test_mechanisms_prepare_once_per_forward_and_not_once_per_layer() -> None:
         calls.append(geometry)
         return original(geometry)
 
-    rope.prepare = counted  # type: ignore[method-assign]
+    rope.prepare = counted
     made(ids(2, 5))
     assert len(calls) == 1
     selected = torch.zeros(2, 5, dtype=torch.bool)

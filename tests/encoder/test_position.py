@@ -17,7 +17,7 @@ LENGTH = 6
 
 def calls_of(made: object, tokens: Tensor, **inputs: object) -> list[AttentionCall]:
     calls: list[AttentionCall] = []
-    made(tokens, observer=lambda call, term: calls.append(call), **inputs)  # type: ignore[operator]
+    made(tokens, observer=lambda call, term: calls.append(call), **inputs)
     return calls
 
 

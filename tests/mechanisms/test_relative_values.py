@@ -1,6 +1,5 @@
 """Position in the values (Shaw et al. 2018), through a mechanism that only these tests know."""
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import pytest
@@ -63,9 +62,8 @@ class Shaw(Mechanism[ShawConfig]):
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._entries, NAME, Shaw)
-    yield
 
 
 def test_the_mechanism_passes_every_check() -> None:

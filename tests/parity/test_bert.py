@@ -124,7 +124,7 @@ def test_roberta_rows_of_left_padded_ids_start_after_the_padding_row(
     theirs = original.roberta.embeddings.create_position_ids_from_input_ids(ids, 1)
     context = model.encoder.begin(ids, visible=ids != 1)
     learned = model.encoder.position.mechanisms["learned"]
-    rows = learned.rows(context.tokens.positions)  # type: ignore[operator]
+    rows = learned.rows(context.tokens.positions)
     assert rows.tolist() == theirs.tolist() == [[1, 1, 2, 3, 4]]
 
 

@@ -108,7 +108,7 @@ def test_past_the_largest_distance_microsofts_formula_holds_and_transformers_dif
 
 def test_the_published_buckets_of_v3_equal_microsofts_formula() -> None:
     _, model = pair()
-    log = model.config.mechanism[0].buckets.model_copy(  # type: ignore[attr-defined]
+    log = model.config.mechanism[0].buckets.model_copy(
         update={"num_buckets": 256, "max_distance": 512}
     )
     distance = torch.arange(-1000, 1001)[None, None]

@@ -78,7 +78,7 @@ def test_the_window_reaches_half_its_size_to_each_side() -> None:
     seen = []
 
     def record(call: object, content_term: str) -> None:
-        seen.append(call.visibility.pairs)  # type: ignore[attr-defined]
+        seen.append(call.visibility.pairs)
 
     model(sample(11).ids[:1], observer=record)
     assert [pairs is None for pairs in seen] == [True, False, False, True, False]

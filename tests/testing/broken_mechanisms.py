@@ -12,6 +12,7 @@ from typing_extensions import override
 from posattn.bias import AttentionBias, Causal, DenseBias, DistanceBias, SumBias, VisibilityRule
 from posattn.mechanisms import (
     EncoderDims,
+    Flops,
     Geometry,
     Heads,
     Mechanism,
@@ -303,8 +304,6 @@ class Costly(Sound):
     class Config(BrokenConfig):
         @override
         def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Any:
-            from posattn.mechanisms import Flops
-
             return Flops(per_sequence=100 - num_queries)
 
 
@@ -316,30 +315,33 @@ class LooksAtPadding(Sound):
         return geometry.distance * geometry.key_positions.shape[1]
 
 
-FAULTS: dict[type[Mechanism[Any]], str] = {
-    IndexForPosition: "positions_may_be_any_integers",
-    TwoStatements: "score_mod_equals_materialize",
-    TermThatDoesNothing: "terms_sum_to_the_bias",
-    RotationForgotten: "active_hooks_are_the_declared_ones",
-    AbsoluteLeak: "translation_changes_nothing",
-    DirectionDenied: "reversal_mirrors_the_output",
-    DirectionClaimed: "reversal_changes_the_output",
-    SecretlyCausal: "later_tokens_are_visible",
-    CausalInNameOnly: "later_tokens_are_invisible",
-    PositionDenied: "the_encoder_is_permutation_equivariant",
-    InvarianceDenied: "translation_changes_the_output",
-    WrongDtype: "every_dtype_is_kept",
-    UnusedParameter: "every_parameter_learns",
-    StartsAtRandom: "first_values_come_from_seed_and_name",
-    TableInTheState: "state_does_not_depend_on_length",
-    RemembersTheLength: "positions_are_not_remembered",
-    SharedByAll: "instances_do_not_share_state",
-    StaleProjection: "evaluation_sees_changed_weights",
-    LongerThanItSays: "the_longest_sequence_is_enforced",
-    TakesAnyOption: "unknown_options_are_refused",
-    CanBeChanged: "options_are_frozen",
-    SpoiltGradient: "every_parameter_learns",
-    Costly: "the_card_and_the_cost_are_stated",
-    LooksAtPadding: "padding_changes_nothing",
+FAULTS: dict[type[Mechanism[Any]], tuple[str, str]] = {
+    IndexForPosition: ("positions_may_be_any_integers", "logits at chosen positions: off by"),
+    TwoStatements: ("score_mod_equals_materialize", "score_mod against materialize"),
+    TermThatDoesNothing: ("terms_sum_to_the_bias", "term 'nothing' is zero everywhere"),
+    RotationForgotten: (
+        "active_hooks_are_the_declared_ones",
+        "says rotates=True, but the hook says False",
+    ),
+    AbsoluteLeak: ("translation_changes_nothing", "output at shifted positions: off by"),
+    DirectionDenied: ("reversal_mirrors_the_output", "output of reversed tokens: off by"),
+    DirectionClaimed: ("reversal_changes_the_output", "declare knows_direction=False"),
+    SecretlyCausal: ("later_tokens_are_visible", "declare causal=True"),
+    CausalInNameOnly: ("later_tokens_are_invisible", "outputs before the changed token: off by"),
+    PositionDenied: ("the_encoder_is_permutation_equivariant", "output of permuted tokens: off by"),
+    InvarianceDenied: ("translation_changes_the_output", "declare translation_invariant=True"),
+    WrongDtype: ("every_dtype_is_kept", "dtype|scalar type"),
+    UnusedParameter: ("every_parameter_learns", "unused.weight gets no gradient"),
+    StartsAtRandom: ("first_values_come_from_seed_and_name", "slopes starts at random"),
+    TableInTheState: ("state_does_not_depend_on_length", "length 3 changed the state dict"),
+    RemembersTheLength: ("positions_are_not_remembered", "an earlier call reached a later one"),
+    SharedByAll: ("instances_do_not_share_state", "another instance changed this one"),
+    StaleProjection: ("evaluation_sees_changed_weights", "loaded weights are not used"),
+    LongerThanItSays: ("the_longest_sequence_is_enforced", "index out of range"),
+    TakesAnyOption: ("unknown_options_are_refused", "an unknown option is accepted"),
+    CanBeChanged: ("options_are_frozen", "can be reassigned"),
+    SpoiltGradient: ("every_parameter_learns", "slopes.weight: not all values are finite"),
+    Costly: ("the_card_and_the_cost_are_stated", "flops"),
+    LooksAtPadding: ("padding_changes_nothing", "right pads: off by"),
 }
-"""Each faulty mechanism with the check that has to find it."""
+"""Each faulty mechanism with the check that has to find it, and what the check has to say."""

@@ -14,6 +14,8 @@ from posattn.comparison.report.figures.canvas import (
 )
 from posattn.comparison.report.figures.lines import NARROW
 
+REACH = 1.25
+
 
 @dataclass(frozen=True)
 class ForestRow:
@@ -62,15 +64,15 @@ def draw_forest(forest: Forest, width: Real) -> Canvas:
 
 
 def _scale(rows: Sequence[ForestRow], left: Real, right: Real) -> Scale:
-    """Cover all means and zero; intervals may widen that by three quarters on either side."""
+    """Cover all means and zero; intervals may widen that by `REACH` times the span."""
     means = [row.mean for row in rows if row.mean is not None] + [0.0]
     low, high = min(means), max(means)
     halves = [row.high - row.mean for row in rows if row.high is not None and row.mean is not None]
     span = max(high - low, min(halves, default=0.0)) or 1.0
     lows = [row.low for row in rows if row.low is not None]
     highs = [row.high for row in rows if row.high is not None]
-    low = max(min([low, *lows]), low - 0.75 * span)
-    high = min(max([high, *highs]), high + 0.75 * span)
+    low = max(min([low, *lows]), low - REACH * span)
+    high = min(max([high, *highs]), high + REACH * span)
     if low == high:
         low, high = low - span / 2, high + span / 2
     room = 0.06 * (high - low)
@@ -112,7 +114,7 @@ def _interval(
         tip = x(edge if outside else value)
         if outside:
             head = [(tip - side * 6, y - 4), (tip, y), (tip - side * 6, y + 4)]
-            canvas.path(head, css)
+            canvas.path(head, css.replace("thick", "thin"))
         elif css.startswith("thin"):
             canvas.line(tip, y - 4, tip, y + 4, css)
 
