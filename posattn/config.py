@@ -87,4 +87,4 @@ def open_field(registry: Registry[Any], base: Any) -> Any:
             raise ValueError(str(error)) from error
         return entry.Config.model_validate(value)
 
-    return Annotated[SerializeAsAny[base], BeforeValidator(resolve), OpenTo(registry)]
+    return Annotated[SerializeAsAny[base], BeforeValidator(resolve), OpenTo(registry)]  # type: ignore[misc]

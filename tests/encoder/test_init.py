@@ -89,6 +89,15 @@ def test_values_that_a_constructor_chose_are_kept() -> None:
     assert float(scale["encoder.position.mechanisms.sinusoidal.scale"]) == 0.25
 
 
+def test_a_tied_table_starts_with_the_values_of_its_first_name() -> None:
+    made = MaskedLanguageModel(config("rope", initializer_range=0.5), decoder(), VOCAB)
+    initialize(made, 3)
+    table = made.encoder.tokens.weight
+    noise = torch.randn(table.shape, generator=named_generator(3, "encoder.tokens.weight"))
+    assert torch.equal(table, noise * 0.5)
+    assert made.head.output.weight is table
+
+
 def test_a_generator_depends_on_seed_and_name() -> None:
     def draw(seed: int, name: str) -> float:
         return float(torch.rand(1, generator=named_generator(seed, name)))

@@ -14,6 +14,14 @@ def test_selected_places_come_sequence_by_sequence_from_left_to_right() -> None:
     assert chosen.flatten(taken).tolist() == hidden[selected].tolist()
 
 
+def test_the_order_holds_in_long_rows_too() -> None:
+    selected = torch.rand(3, 500, generator=torch.Generator().manual_seed(0)) < 0.5
+    chosen = selection(selected)
+    for row in range(3):
+        expected = selected[row].nonzero().flatten().tolist()
+        assert chosen.index[row][chosen.valid[row]].tolist() == expected
+
+
 def test_an_empty_row_contributes_nothing() -> None:
     selected = torch.tensor([[False, False, False], [False, True, True]])
     chosen = selection(selected)

@@ -22,7 +22,7 @@ def test_what_is_added_is_the_closed_form(width: int, order: str, learned: bool)
         {"order": order, "scale": 0.25, "base": 100.0, "learned_scale": learned}
     )
     positions = [0, 1, 2, 400]
-    found = added(config, width, positions)
+    found = added(config, width, positions).detach()
     num_sines = (width + 1) // 2
     for row, p in zip(found, positions, strict=True):
         for column in range(width):
@@ -46,7 +46,7 @@ def test_the_amplitude_is_one_parameter_if_it_is_learned() -> None:
     mechanism = SinusoidalPositions(
         SinusoidalConfig(scale=0.5, learned_scale=True), EncoderDims(4, 1)
     )
-    assert [(name, float(p)) for name, p in mechanism.named_parameters()] == [("scale", 0.5)]
+    assert [(name, p.item()) for name, p in mechanism.named_parameters()] == [("scale", 0.5)]
     assert not list(SinusoidalPositions(SinusoidalConfig(), EncoderDims(4, 1)).parameters())
 
 

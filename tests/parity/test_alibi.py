@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
 from x_transformers import Encoder as TheirEncoder
@@ -13,7 +14,7 @@ from x_transformers.x_transformers import AlibiPositionalBias
 
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.encoder import Encoder
-from posattn.mechanisms import ALiBi, ALiBiConfig, EncoderDims, Geometry
+from posattn.mechanisms import ALiBi, ALiBiConfig, EncoderDims, Geometry, Heads, Site
 from posattn.positions import authors_slopes
 
 from .copy_weights import Source, x_transformers
@@ -36,9 +37,11 @@ def test_slopes_equal_those_of_mpt_and_bloom(num_heads: int) -> None:
 def test_the_symmetric_bias_equals_that_of_x_transformers(num_heads: int) -> None:
     mechanism = ALiBi(ALiBiConfig(), EncoderDims(num_heads * 4, num_heads))
     positions = torch.arange(7)[None]
-    distance, left, right = mechanism.prepare(Geometry(positions, positions))
-    ours = -left[:, None, None] * distance.abs()
-    assert torch.equal(left, right)
+    prepared = mechanism.prepare(Geometry(positions, positions))
+    heads = Heads(*(torch.zeros(1, num_heads, 7, 4) for _ in range(3)))
+    projection = nn.Linear(4, 4)
+    site = Site(heads, 0.5, prepared, mechanism.make_layer(), projection, projection)
+    ours = mechanism.bias(site).materialize()[0]
     theirs = AlibiPositionalBias(num_heads)(7, 7)
     torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=0)
 

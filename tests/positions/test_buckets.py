@@ -36,7 +36,7 @@ def released_bucket(distance: np.ndarray, num_buckets: int, max_distance: int) -
 
 @pytest.mark.parametrize(
     ("num_buckets", "max_distance"),
-    [(256, 512), (4, 8), (6, 9), (32, 128), (2, 3), (5, 40), (64, 34)],
+    [(256, 512), (4, 8), (6, 9), (32, 128), (2, 3), (5, 40), (64, 34), (20, 81), (18, 197)],
 )
 def test_buckets_equal_exact_arithmetic(num_buckets: int, max_distance: int) -> None:
     distances = range(-max_distance - 20, max_distance + 21)
