@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias, final, no_type_check
 
 import torch
@@ -18,17 +19,24 @@ DistanceFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 @final
 @dataclass(frozen=True)
 class DistanceBias(AttentionBias):
-    """`bias[b, h, i, j] = function(distance[b, i, j], h)`."""
+    """`bias[b, h, i, j] = function(distance[b, i, j], h)`.
+
+    Layers that are handed the same object share the whole bias, which is then computed once.
+    """
 
     name: str
     distance: Pairs
     num_heads: int
     function: DistanceFunction
 
-    @override
-    def materialize(self) -> Logits:
+    @cached_property
+    def _whole(self) -> Logits:
         head = torch.arange(self.num_heads, device=self.distance.device)
         return self.function(self.distance[:, None], head[None, :, None, None])
+
+    @override
+    def materialize(self) -> Logits:
+        return self._whole
 
     @override
     def terms(self) -> Mapping[str, Logits]:

@@ -25,6 +25,8 @@ from posattn.mechanisms.rope import RotaryConfig as RotaryConfig
 from posattn.mechanisms.rope import RotaryPositions as RotaryPositions
 from posattn.mechanisms.sinusoidal import SinusoidalConfig as SinusoidalConfig
 from posattn.mechanisms.sinusoidal import SinusoidalPositions as SinusoidalPositions
+from posattn.mechanisms.t5 import T5Bias as T5Bias
+from posattn.mechanisms.t5 import T5Config as T5Config
 from posattn.mechanisms.transformer_xl import TransformerXL as TransformerXL
 from posattn.mechanisms.transformer_xl import TransformerXLConfig as TransformerXLConfig
 

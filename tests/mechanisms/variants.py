@@ -58,4 +58,9 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "p2p only": {"c2p": False, "p2c": False, "p2p": True},
         "dropout on the table": {"table_dropout": 0.5, "projections": "own"},
     },
+    "t5": {
+        "default": {},
+        "few buckets, not scaled": {"num_buckets": 6, "max_distance": 5, "scale": "none"},
+        "causal": {"bidirectional": False, "num_buckets": 6, "max_distance": 9},
+    },
 }

@@ -38,6 +38,7 @@ def counted(recipe) -> int:
         "{name: disentangled, buckets: {name: clipped, max_distance: 4}}",
         "{name: disentangled, p2c: false}",
         "{name: disentangled, c2p: false, p2p: true}",
+        "t5",
         "[{name: rope, layers: [0]}, {name: disentangled, layers: [1]}]",
     ],
 )
