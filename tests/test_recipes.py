@@ -24,6 +24,7 @@ MECHANISMS = (
     "transformer_xl",
     "disentangled",
     "t5",
+    "shaw",
 )
 PUBLISHED = {
     # parameters of the published masked language models, in millions, without what ours leave out

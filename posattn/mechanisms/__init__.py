@@ -23,6 +23,8 @@ from posattn.mechanisms.none import NoPosition as NoPosition
 from posattn.mechanisms.none import NoPositionConfig as NoPositionConfig
 from posattn.mechanisms.rope import RotaryConfig as RotaryConfig
 from posattn.mechanisms.rope import RotaryPositions as RotaryPositions
+from posattn.mechanisms.shaw import ShawConfig as ShawConfig
+from posattn.mechanisms.shaw import ShawPositions as ShawPositions
 from posattn.mechanisms.sinusoidal import SinusoidalConfig as SinusoidalConfig
 from posattn.mechanisms.sinusoidal import SinusoidalPositions as SinusoidalPositions
 from posattn.mechanisms.t5 import T5Bias as T5Bias

@@ -63,4 +63,10 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "few buckets, not scaled": {"num_buckets": 6, "max_distance": 5, "scale": "none"},
         "causal": {"bidirectional": False, "num_buckets": 6, "max_distance": 9},
     },
+    "shaw": {
+        "default": {},
+        "keys only": {"adds_to": "keys", "max_distance": 3},
+        "values only": {"adds_to": "values", "max_distance": 2},
+        "one row": {"max_distance": 0},
+    },
 }

@@ -39,6 +39,9 @@ def counted(recipe) -> int:
         "{name: disentangled, p2c: false}",
         "{name: disentangled, c2p: false, p2p: true}",
         "t5",
+        "shaw",
+        "{name: shaw, max_distance: 3, adds_to: keys}",
+        "{name: shaw, max_distance: 4, adds_to: values}",
         "[{name: rope, layers: [0]}, {name: disentangled, layers: [1]}]",
     ],
 )
