@@ -25,6 +25,7 @@ MECHANISMS = (
     "disentangled",
     "t5",
     "shaw",
+    "kerple",
 )
 PUBLISHED = {
     # parameters of the published masked language models, in millions, without what ours leave out

@@ -17,6 +17,8 @@ from posattn.mechanisms.disentangled import ClippedDistances as ClippedDistances
 from posattn.mechanisms.disentangled import DisentangledAttention as DisentangledAttention
 from posattn.mechanisms.disentangled import DisentangledConfig as DisentangledConfig
 from posattn.mechanisms.disentangled import LogBuckets as LogBuckets
+from posattn.mechanisms.kerple import Kerple as Kerple
+from posattn.mechanisms.kerple import KerpleConfig as KerpleConfig
 from posattn.mechanisms.learned import LearnedConfig as LearnedConfig
 from posattn.mechanisms.learned import LearnedPositions as LearnedPositions
 from posattn.mechanisms.none import NoPosition as NoPosition

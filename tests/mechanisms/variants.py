@@ -69,4 +69,9 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "values only": {"adds_to": "values", "max_distance": 2},
         "one row": {"max_distance": 0},
     },
+    "kerple": {
+        "default": {},
+        "power": {"kernel": "power"},
+        "causal": {"bidirectional": False},
+    },
 }
