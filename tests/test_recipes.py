@@ -26,6 +26,7 @@ MECHANISMS = (
     "t5",
     "shaw",
     "kerple",
+    "sandwich",
 )
 PUBLISHED = {
     # parameters of the published masked language models, in millions, without what ours leave out

@@ -25,6 +25,8 @@ from posattn.mechanisms.none import NoPosition as NoPosition
 from posattn.mechanisms.none import NoPositionConfig as NoPositionConfig
 from posattn.mechanisms.rope import RotaryConfig as RotaryConfig
 from posattn.mechanisms.rope import RotaryPositions as RotaryPositions
+from posattn.mechanisms.sandwich import Sandwich as Sandwich
+from posattn.mechanisms.sandwich import SandwichConfig as SandwichConfig
 from posattn.mechanisms.shaw import ShawConfig as ShawConfig
 from posattn.mechanisms.shaw import ShawPositions as ShawPositions
 from posattn.mechanisms.sinusoidal import SinusoidalConfig as SinusoidalConfig

@@ -74,4 +74,9 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "power": {"kernel": "power"},
         "causal": {"bidirectional": False},
     },
+    "sandwich": {
+        "default": {},
+        "narrow": {"width": 6, "base": 100.0},
+        "causal": {"bidirectional": False},
+    },
 }

@@ -43,6 +43,7 @@ def counted(recipe) -> int:
         "{name: shaw, max_distance: 3, adds_to: keys}",
         "{name: shaw, max_distance: 4, adds_to: values}",
         "kerple",
+        "sandwich",
         "[{name: rope, layers: [0]}, {name: disentangled, layers: [1]}]",
     ],
 )
