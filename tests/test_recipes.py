@@ -27,6 +27,7 @@ MECHANISMS = (
     "shaw",
     "kerple",
     "sandwich",
+    "fire",
 )
 PUBLISHED = {
     # parameters of the published masked language models, in millions, without what ours leave out

@@ -4,6 +4,7 @@ from posattn.mechanisms.alibi import ALiBi as ALiBi
 from posattn.mechanisms.alibi import ALiBiConfig as ALiBiConfig
 from posattn.mechanisms.base import AnyMechanismConfig as AnyMechanismConfig
 from posattn.mechanisms.base import EncoderDims as EncoderDims
+from posattn.mechanisms.base import FanInLinear as FanInLinear
 from posattn.mechanisms.base import Flops as Flops
 from posattn.mechanisms.base import Geometry as Geometry
 from posattn.mechanisms.base import Heads as Heads
@@ -17,6 +18,8 @@ from posattn.mechanisms.disentangled import ClippedDistances as ClippedDistances
 from posattn.mechanisms.disentangled import DisentangledAttention as DisentangledAttention
 from posattn.mechanisms.disentangled import DisentangledConfig as DisentangledConfig
 from posattn.mechanisms.disentangled import LogBuckets as LogBuckets
+from posattn.mechanisms.fire import Fire as Fire
+from posattn.mechanisms.fire import FireConfig as FireConfig
 from posattn.mechanisms.kerple import Kerple as Kerple
 from posattn.mechanisms.kerple import KerpleConfig as KerpleConfig
 from posattn.mechanisms.learned import LearnedConfig as LearnedConfig

@@ -79,4 +79,10 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "narrow": {"width": 6, "base": 100.0},
         "causal": {"bidirectional": False},
     },
+    "fire": {
+        "default": {},
+        "low threshold": {"first_threshold": 3.0, "hidden_width": 8},
+        "shared, sign as input": {"shared": True, "form": "sign_input", "first_threshold": 2.0},
+        "causal, one hidden layer": {"form": "causal", "hidden_layers": 1, "first_threshold": 3.0},
+    },
 }

@@ -44,6 +44,9 @@ def counted(recipe) -> int:
         "{name: shaw, max_distance: 4, adds_to: values}",
         "kerple",
         "sandwich",
+        "fire",
+        "{name: fire, shared: true, hidden_layers: 1, form: sign_input}",
+        "[{name: rope}, {name: fire, shared: true, layers: [0]}]",
         "[{name: rope, layers: [0]}, {name: disentangled, layers: [1]}]",
     ],
 )
