@@ -28,6 +28,7 @@ MECHANISMS = (
     "kerple",
     "sandwich",
     "fire",
+    "tupe",
 )
 PUBLISHED = {
     # parameters of the published masked language models, in millions, without what ours leave out

@@ -38,6 +38,9 @@ from posattn.mechanisms.t5 import T5Bias as T5Bias
 from posattn.mechanisms.t5 import T5Config as T5Config
 from posattn.mechanisms.transformer_xl import TransformerXL as TransformerXL
 from posattn.mechanisms.transformer_xl import TransformerXLConfig as TransformerXLConfig
+from posattn.mechanisms.tupe import RelativeBuckets as RelativeBuckets
+from posattn.mechanisms.tupe import Tupe as Tupe
+from posattn.mechanisms.tupe import TupeConfig as TupeConfig
 
 registry = _mechanisms
 names = registry.names

@@ -85,4 +85,11 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "shared, sign as input": {"shared": True, "form": "sign_input", "first_threshold": 2.0},
         "causal, one hidden layer": {"form": "causal", "hidden_layers": 1, "first_threshold": 3.0},
     },
+    "tupe": {
+        "default": {},
+        "short": {"max_positions": 40},
+        "tied": {"max_positions": 40, "untie_cls": False},
+        "relative": {"max_positions": 40, "relative": {"num_buckets": 6, "max_distance": 5}},
+        "relative, tied": {"untie_cls": False, "relative": {"num_buckets": 4, "max_distance": 3}},
+    },
 }

@@ -47,6 +47,8 @@ def counted(recipe) -> int:
         "fire",
         "{name: fire, shared: true, hidden_layers: 1, form: sign_input}",
         "[{name: rope}, {name: fire, shared: true, layers: [0]}]",
+        "{name: tupe, max_positions: 20}",
+        "{name: tupe, max_positions: 20, untie_cls: false, relative: {}}",
         "[{name: rope, layers: [0]}, {name: disentangled, layers: [1]}]",
     ],
 )
