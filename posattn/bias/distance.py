@@ -21,22 +21,27 @@ DistanceFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 class DistanceBias(AttentionBias):
     """`bias[b, h, i, j] = function(distance[b, i, j], h)`.
 
-    Layers that are handed the same object share the whole bias, which is then computed once.
+    `shared` says that several layers of one forward are handed this object: the whole bias is then
+    computed once and kept, for one backward pass.
     """
 
     name: str
     distance: Pairs
     num_heads: int
     function: DistanceFunction
+    shared: bool = False
 
     @cached_property
     def _whole(self) -> Logits:
+        return self._compute()
+
+    def _compute(self) -> Logits:
         head = torch.arange(self.num_heads, device=self.distance.device)
         return self.function(self.distance[:, None], head[None, :, None, None])
 
     @override
     def materialize(self) -> Logits:
-        return self._whole
+        return self._whole if self.shared else self._compute()
 
     @override
     def terms(self) -> Mapping[str, Logits]:

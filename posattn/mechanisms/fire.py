@@ -155,7 +155,8 @@ class Places:
 
     def bias(self, network: nn.Module) -> BucketScores:
         """Return the bias that a network makes of the pairs."""
-        return BucketScores("distance", network(self.distance, self.place).flatten(1), self.bucket)
+        scores_HR = network(self.distance, self.place).flatten(1)
+        return BucketScores("distance", scores_HR, self.bucket, shared=self.shared is not None)
 
     @cached_property
     def shared_bias(self) -> BucketScores:

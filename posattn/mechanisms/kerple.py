@@ -114,7 +114,7 @@ class Kerple(Mechanism[KerpleConfig]):
             return -a[head] * distance.abs().to(a.dtype).pow(p[head])
 
         kernel = log_kernel if self.config.kernel == "log" else power_kernel
-        return DistanceBias("distance", geometry.distance, self.dims.num_heads, kernel)
+        return DistanceBias("distance", geometry.distance, self.dims.num_heads, kernel, shared=True)
 
     @override
     def bias(self, site: Site) -> DistanceBias:

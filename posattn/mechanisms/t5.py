@@ -105,7 +105,7 @@ class T5Bias(Mechanism[T5Config]):
         bucket = t5_buckets(
             geometry.distance, config.num_buckets, config.max_distance, config.bidirectional
         )
-        return BucketScores("distance", self.table.weight.T, bucket)
+        return BucketScores("distance", self.table.weight.T, bucket, shared=True)
 
     @override
     def bias(self, site: Site) -> BucketScores:

@@ -125,7 +125,9 @@ class Places:
         """Return the sum of both terms, computed when the first layer asks."""
         query, key = self.query[:, :, None], self.key[:, None, :]
         scores = self.mechanism.absolute_scores(self.num_positions)
-        absolute = BucketScores("p2p", scores.flatten(1), query * self.num_positions + key)
+        absolute = BucketScores(
+            "p2p", scores.flatten(1), query * self.num_positions + key, shared=True
+        )
         return total_bias([absolute, self.mechanism.relative_bias(query, key, self.distance)])
 
 
@@ -205,7 +207,7 @@ class Tupe(Mechanism[TupeConfig]):
         if self.config.untie_cls:
             bucket = torch.where(key == 0, last, bucket)
             bucket = torch.where(query == 0, last // 2, bucket)
-        return BucketScores("relative", self.buckets.weight.T, bucket)
+        return BucketScores("relative", self.buckets.weight.T, bucket, shared=True)
 
     def _absolute_scores(self, num_positions: int) -> Float[Tensor, "heads positions positions"]:
         rows = self.table_norm(self.table.weight[: num_positions + int(self.config.untie_cls)])
