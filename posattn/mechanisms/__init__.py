@@ -10,6 +10,7 @@ from posattn.mechanisms.base import Heads as Heads
 from posattn.mechanisms.base import LayerPattern as LayerPattern
 from posattn.mechanisms.base import Mechanism as Mechanism
 from posattn.mechanisms.base import MechanismConfig as MechanismConfig
+from posattn.mechanisms.base import Places as Places
 from posattn.mechanisms.base import Site as Site
 from posattn.mechanisms.base import Traits as Traits
 from posattn.mechanisms.base import mechanisms as _mechanisms

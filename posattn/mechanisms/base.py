@@ -7,19 +7,20 @@ back in `Site.layer`. What depends on positions alone is made by `prepare`, once
 
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from jaxtyping import Int
+import torch
+from jaxtyping import Int, Num
 from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
-from posattn.bias import AttentionBias, RelativeValues, VisibilityRule
+from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRule
 from posattn.config import FrozenConfig, Many, NamedConfig, open_field
 from posattn.positions import distances
 from posattn.registry import Registry
-from posattn.shapes import Hidden, KeyHeads, Pairs, QueryHeads
+from posattn.shapes import Hidden, KeyHeads, Pairs, QueryHeads, QueryHidden
 
 
 class EncoderDims(NamedTuple):
@@ -43,10 +44,12 @@ class Traits:
     rotates: bool = False  # overrides `rotate`
     adds_bias: bool = False  # overrides `bias`
     adds_values: bool = False  # overrides `relative_values`
+    places: bool = False  # overrides `place`
     translation_invariant: bool = True  # shifting all positions changes nothing
     knows_direction: bool = True  # False: reversing the sequence reverses the output
     knows_position: bool = True  # False: the encoder is permutation-equivariant
     causal: bool = False  # keys after the query are invisible
+    pairwise: bool = True  # False: a logit depends on other visible keys too (CoPE)
 
 
 class Flops(NamedTuple):
@@ -69,6 +72,8 @@ class LayerPattern(FrozenConfig):
 
 class MechanismConfig(NamedConfig):
     """Options of one mechanism; `layers` says where it acts (a list of layers, or a pattern)."""
+
+    wraps: ClassVar[bool] = False  # its options contain another mechanism
 
     layers: Many[NonNegativeInt] | LayerPattern = LayerPattern()
 
@@ -108,16 +113,37 @@ class MechanismConfig(NamedConfig):
 
 
 @dataclass(frozen=True)
+class Places:
+    """The tokens of one forward as `Mechanism.place` sees them; padding has position -1."""
+
+    positions: Int[Tensor, "#batch length"]
+    documents: Int[Tensor, "batch length"] | None = None  # None: each row is one text
+    training: bool = False
+
+    @cached_property
+    def seed(self) -> int:
+        """Return one number per forward, drawn when first asked for.
+
+        It comes from torch's global generator on the CPU, whatever the device. Training seeds that
+        one for each micro-batch, so the number follows from (seed, step, micro-batch) and from no data.
+        """
+        return int(torch.randint(2**62, (), device="cpu"))
+
+
+@dataclass(frozen=True)
 class Geometry:
     """The positions of queries and keys of one forward; they may differ in number and value.
 
     `reach` is the largest distance, in either direction, where it is known without looking at the
-    positions; padding has position -1 and is invisible.
+    positions; padding has position -1 and is invisible. `query_documents` and `key_documents` number
+    the texts of a packed row; None where a row is one text.
     """
 
-    query_positions: Int[Tensor, "#batch query"]
-    key_positions: Int[Tensor, "#batch key"]
+    query_positions: Num[Tensor, "#batch query"]
+    key_positions: Num[Tensor, "#batch key"]
     reach: int | None = None
+    query_documents: Int[Tensor, "batch query"] | None = None
+    key_documents: Int[Tensor, "batch key"] | None = None
 
     @cached_property
     def distance(self) -> Pairs:
@@ -130,6 +156,24 @@ class Geometry:
         if self.reach is not None:
             return self.reach
         return int(self.distance.abs().max()) if self.distance.numel() else 0
+
+    @cached_property
+    def query_lengths(self) -> Int[Tensor, "#batch #query"]:
+        """Return the length of each query's text, which is its largest key position plus one."""
+        return self._lengths(self.query_documents)
+
+    @cached_property
+    def key_lengths(self) -> Int[Tensor, "#batch #key"]:
+        """Return the length of each key's text, which is its largest key position plus one."""
+        return self._lengths(self.key_documents)
+
+    def _lengths(self, documents: Int[Tensor, "batch any"] | None) -> Int[Tensor, "#batch #any"]:
+        last = self.key_positions
+        if documents is not None and self.key_documents is not None:
+            same = documents[:, :, None] == self.key_documents[:, None, :]
+            last = last[:, None, :].expand_as(same).masked_fill(~same, -1)
+            return last.amax(dim=-1) + 1
+        return last.amax(dim=-1, keepdim=True) + 1
 
 
 class Heads(NamedTuple):
@@ -146,7 +190,8 @@ class Site:
 
     `heads` are as projected, before any rotation; `scale` multiplies query-key products in this
     layer; `prepared` is what `prepare` returned; `layer` is what `make_layer` returned for this layer;
-    `query_proj` and `key_proj` are the layer's own content projections.
+    `query_proj` and `key_proj` are the layer's own content projections. `visibility` is what the
+    queries may see, for biases that count keys; `query_hidden` are the states behind the queries.
     """
 
     heads: Heads
@@ -155,6 +200,8 @@ class Site:
     layer: nn.Module
     query_proj: nn.Linear
     key_proj: nn.Linear
+    visibility: Visibility = field(default_factory=lambda: Visibility(()))
+    query_hidden: QueryHidden | None = None
 
 
 C = TypeVar("C", bound=MechanismConfig)
@@ -178,6 +225,13 @@ class Mechanism(nn.Module, ABC, Generic[C]):
     def make_layer(self) -> nn.Module:
         """Return what one attention layer owns; called once for each layer where it acts."""
         return nn.Module()
+
+    def place(self, places: Places) -> Num[Tensor, "#batch length"]:
+        """Return the positions at which this mechanism sees the tokens; called once per forward.
+
+        `embed` and `prepare` get what it returns. Chance, in training only, comes from `places.seed`.
+        """
+        return places.positions
 
     def embed(self, hidden: Hidden, positions: Int[Tensor, "#batch length"]) -> Hidden:
         """Return the token embeddings with position added."""
