@@ -18,6 +18,10 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "interleaved": {"layout": "interleaved", "base": 500.0},
         "partial": {"fraction": 0.5},
         "rotated values": {"rotate_value": True},
+        "linear": {"scaling": {"kind": "linear", "factor": 3.0}},
+        "ntk": {"scaling": {"kind": "ntk", "factor": 4.0}, "layout": "interleaved"},
+        "dynamic ntk": {"scaling": {"kind": "dynamic_ntk", "factor": 2.0, "original_length": 3}},
+        "yarn": {"scaling": {"kind": "yarn", "factor": 4.0, "original_length": 8}},
         "second layer only": {"layers": [1]},
     },
     "alibi": {
