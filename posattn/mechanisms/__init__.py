@@ -28,6 +28,8 @@ from posattn.mechanisms.sinusoidal import SinusoidalConfig as SinusoidalConfig
 from posattn.mechanisms.sinusoidal import SinusoidalPositions as SinusoidalPositions
 from posattn.mechanisms.transformer_xl import TransformerXL as TransformerXL
 from posattn.mechanisms.transformer_xl import TransformerXLConfig as TransformerXLConfig
+from posattn.mechanisms.xpos import XPos as XPos
+from posattn.mechanisms.xpos import XPosConfig as XPosConfig
 
 registry = _mechanisms
 names = registry.names

@@ -33,7 +33,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias, final
 
-import torch
 from jaxtyping import Float, Int, Num
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
@@ -50,14 +49,15 @@ from posattn.mechanisms.base import (
     mechanisms,
 )
 from posattn.positions import (
+    PairLayout,
     angles,
     dynamic_ntk_frequencies,
     inverse_frequencies,
     ntk_frequencies,
+    turned_pairs,
     yarn_frequencies,
     yarn_range,
 )
-from posattn.shapes import PerHead
 
 Factor: TypeAlias = Annotated[float, Field(ge=1)]
 Lengths: TypeAlias = Callable[[], Int[Tensor, "#batch #tokens"]]
@@ -198,7 +198,7 @@ class RotaryConfig(MechanismConfig):
 
     name: Literal["rope"] = "rope"
     base: PositiveFloat = 10000.0
-    layout: Literal["half", "interleaved"] = "half"
+    layout: PairLayout = "half"
     fraction: Annotated[float, Field(gt=0, le=1)] = 1.0  # of each head's channels that are rotated
     rotate_value: bool = False
     scaling: Scaling | None = None  # of angles, to texts longer than those of training
@@ -257,37 +257,23 @@ class RotaryPositions(Mechanism[RotaryConfig]):
     @override
     def rotate(self, heads: Heads, prepared: Turn) -> Heads:
         factor = 1.0 if self.config.scaling is None else self.config.scaling.amplitude()
-        query = self._turn(
-            heads.query, prepared.query_cosine * factor, prepared.query_sine * factor
-        )
-        key = self._turn(heads.key, prepared.key_cosine * factor, prepared.key_sine * factor)
+        of_query = prepared.query_cosine * factor, prepared.query_sine * factor
+        of_key = prepared.key_cosine * factor, prepared.key_sine * factor
+        layout = self.config.layout
+        query = turned_pairs(heads.query, *of_query, layout)
+        key = turned_pairs(heads.key, *of_key, layout)
         if not self.config.rotate_value:
             return Heads(query, key, heads.value)
-        return Heads(query, key, self._turn(heads.value, prepared.key_cosine, prepared.key_sine))
+        of_value = prepared.key_cosine, prepared.key_sine
+        return Heads(query, key, turned_pairs(heads.value, *of_value, layout))
 
     def _angles(
         self, positions: Num[Tensor, "batch length"], lengths: Lengths
     ) -> Float[Tensor, "batch 1 length pairs"]:
-        rotated, base, scaling = (
-            self.config.rotated(self.dims),
-            self.config.base,
-            self.config.scaling,
-        )
+        rotated, base = self.config.rotated(self.dims), self.config.base
+        scaling = self.config.scaling
         if scaling is None:
             frequency = inverse_frequencies(rotated // 2, rotated, base)
         else:
             frequency = scaling.frequencies(rotated, base, lengths)
         return angles(positions, frequency)[:, None]
-
-    def _turn(self, states: PerHead, cosine: Tensor, sine: Tensor) -> PerHead:
-        rotated = self.config.rotated(self.dims)
-        cosine, sine = cosine.to(states.dtype), sine.to(states.dtype)
-        turning, still = states[..., :rotated], states[..., rotated:]
-        if self.config.layout == "half":
-            first, second = turning.chunk(2, dim=-1)
-        else:
-            first, second = turning[..., 0::2], turning[..., 1::2]
-        turned = (first * cosine - second * sine, second * cosine + first * sine)
-        if self.config.layout == "half":
-            return torch.cat([*turned, still], dim=-1)
-        return torch.cat([torch.stack(turned, dim=-1).flatten(-2), still], dim=-1)

@@ -11,5 +11,7 @@ from posattn.positions.rotary_scaling import dynamic_ntk_frequencies as dynamic_
 from posattn.positions.rotary_scaling import ntk_frequencies as ntk_frequencies
 from posattn.positions.rotary_scaling import yarn_frequencies as yarn_frequencies
 from posattn.positions.rotary_scaling import yarn_range as yarn_range
+from posattn.positions.rotation import PairLayout as PairLayout
+from posattn.positions.rotation import turned_pairs as turned_pairs
 from posattn.positions.slopes import authors_slopes as authors_slopes
 from posattn.positions.slopes import plain_slopes as plain_slopes

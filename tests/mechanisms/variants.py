@@ -62,4 +62,8 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "p2p only": {"c2p": False, "p2c": False, "p2p": True},
         "dropout on the table": {"table_dropout": 0.5, "projections": "own"},
     },
+    "xpos": {
+        "causal": {"causal": True},
+        "half, fast decay": {"causal": True, "layout": "half", "scale_base": 16.0, "gamma": 0.8},
+    },
 }
