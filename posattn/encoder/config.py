@@ -161,6 +161,14 @@ class EncoderConfig(FrozenConfig):
                 names = ", ".join(part.name for part in acting)
                 problems.append(f"{names} ask for different scales in layer {layer}: {divisors}")
                 break
+        for part in self.mechanism:
+            traits = part.traits()
+            in_attention = traits.rotates or traits.adds_bias or traits.adds_values
+            if traits.places and in_attention and self.memory_length():
+                problems.append(
+                    f"mechanism '{part.name}' chooses positions anew in every forward, which keys "
+                    "remembered from earlier segments do not have; set memory_length to 0"
+                )
         if self.window is not None and not any(map(self.window.acts_in, range(self.num_layers))):
             problems.append(f"window acts in no layer of {self.num_layers}")
         return problems

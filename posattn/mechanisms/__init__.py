@@ -7,6 +7,7 @@ from posattn.mechanisms.base import EncoderDims as EncoderDims
 from posattn.mechanisms.base import Flops as Flops
 from posattn.mechanisms.base import Geometry as Geometry
 from posattn.mechanisms.base import Heads as Heads
+from posattn.mechanisms.base import InnerMechanismConfig as InnerMechanismConfig
 from posattn.mechanisms.base import LayerPattern as LayerPattern
 from posattn.mechanisms.base import Mechanism as Mechanism
 from posattn.mechanisms.base import MechanismConfig as MechanismConfig
@@ -22,6 +23,8 @@ from posattn.mechanisms.learned import LearnedConfig as LearnedConfig
 from posattn.mechanisms.learned import LearnedPositions as LearnedPositions
 from posattn.mechanisms.none import NoPosition as NoPosition
 from posattn.mechanisms.none import NoPositionConfig as NoPositionConfig
+from posattn.mechanisms.randomized import Randomized as Randomized
+from posattn.mechanisms.randomized import RandomizedConfig as RandomizedConfig
 from posattn.mechanisms.rope import RotaryConfig as RotaryConfig
 from posattn.mechanisms.rope import RotaryPositions as RotaryPositions
 from posattn.mechanisms.sinusoidal import SinusoidalConfig as SinusoidalConfig

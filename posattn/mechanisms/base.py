@@ -129,6 +129,12 @@ class Places:
         """
         return int(torch.randint(2**62, (), device="cpu"))
 
+    @property
+    def lengths(self) -> Int[Tensor, "#batch #length"]:
+        """Return the length of each token's text, which is its largest position plus one."""
+        positions, documents = self.positions, self.documents
+        return Geometry(positions, positions, None, documents, documents).key_lengths
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -264,3 +270,5 @@ class Mechanism(nn.Module, ABC, Generic[C]):
 
 mechanisms: Registry[type[Mechanism[Any]]] = Registry("mechanism", "posattn.mechanisms")
 AnyMechanismConfig = open_field(mechanisms, MechanismConfig)
+InnerMechanismConfig = open_field(mechanisms, MechanismConfig, lambda config: config.wraps)
+"""Any mechanism but those that themselves contain one."""

@@ -62,6 +62,23 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "p2p only": {"c2p": False, "p2c": False, "p2p": True},
         "dropout on the table": {"table_dropout": 0.5, "projections": "own"},
     },
+    "randomized": {
+        "default": {"max_position": 48},
+        "learned": {
+            "mechanism": {"name": "learned", "max_positions": 50},
+            "max_position": 50,
+        },
+        "disentangled, spread": {
+            "mechanism": {"name": "disentangled", "projections": "own"},
+            "max_position": 64,
+            "evaluation": "spread",
+        },
+        "symmetric alibi in one layer": {
+            "mechanism": "alibi",
+            "max_position": 41,
+            "layers": [1],
+        },
+    },
     "xpos": {
         "causal": {"causal": True},
         "half, fast decay": {"causal": True, "layout": "half", "scale_base": 16.0, "gamma": 0.8},
