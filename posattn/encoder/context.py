@@ -25,6 +25,7 @@ class Tokens:
     documents: Int[Tensor, "batch length"] | None
     is_contiguous: bool  # positions are 0, 1, 2, ..
     memory: SegmentMemory | None
+    rows: int  # sequences in the batch
 
 
 @final
@@ -36,7 +37,7 @@ class Context:
     ) -> None:
         """Place the tokens and prepare every mechanism for queries at all of them."""
         self.tokens = tokens
-        self.places = Places(tokens.positions, tokens.documents, training)
+        self.places = Places(tokens.positions, tokens.documents, training, tokens.rows)
         self.placed = stack.place(self.places)
         self._stack = stack
         self._window = window

@@ -83,7 +83,7 @@ class Encoder(nn.Module):
         is_contiguous = positions is None and documents is None and visible is None
         if positions is None:
             positions = self._positions(ids, visible, documents)
-        tokens = Tokens(positions, visible, documents, is_contiguous, memory)
+        tokens = Tokens(positions, visible, documents, is_contiguous, memory, ids.shape[0])
         window = None if self.config.window is None else self.config.window.size
         return Context(tokens, self.position, window, self.training)
 

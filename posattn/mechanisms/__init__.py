@@ -15,6 +15,8 @@ from posattn.mechanisms.base import Places as Places
 from posattn.mechanisms.base import Site as Site
 from posattn.mechanisms.base import Traits as Traits
 from posattn.mechanisms.base import mechanisms as _mechanisms
+from posattn.mechanisms.cape import CAPE as CAPE
+from posattn.mechanisms.cape import CAPEConfig as CAPEConfig
 from posattn.mechanisms.disentangled import ClippedDistances as ClippedDistances
 from posattn.mechanisms.disentangled import DisentangledAttention as DisentangledAttention
 from posattn.mechanisms.disentangled import DisentangledConfig as DisentangledConfig

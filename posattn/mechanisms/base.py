@@ -119,6 +119,7 @@ class Places:
     positions: Int[Tensor, "#batch length"]
     documents: Int[Tensor, "batch length"] | None = None  # None: each row is one text
     training: bool = False
+    rows: int = 1  # sequences in the batch; one row of positions may stand for all of them
 
     @cached_property
     def seed(self) -> int:

@@ -4,7 +4,7 @@ import torch
 
 from posattn.backends import AttentionCall
 from posattn.bias import AttentionBias, Padding
-from posattn.mechanisms import Geometry, Heads, Mechanism
+from posattn.mechanisms import Geometry, Heads, Mechanism, Places
 from posattn.mechanisms import registry as mechanisms
 from posattn.shapes import Logits
 from posattn.testing.expect import ensure, ensure_close, ensure_differs
@@ -30,6 +30,9 @@ def check_active_hooks_are_the_declared_ones(case: MechanismCase) -> None:
         "adds_bias": call.bias is not None,
         "adds_values": call.relative_values is not None,
     }
+    if not case.traits.places:
+        placed = mechanism.place(Places(positions, None, True))
+        ensure(torch.equal(placed, positions), "place moves tokens: declare places=True")
     for trait, does in acts.items():
         declared = getattr(case.traits, trait)
         ensure(does == declared, f"traits() says {trait}={declared}, but the hook says {does}")

@@ -62,6 +62,20 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "p2p only": {"c2p": False, "p2c": False, "p2p": True},
         "dropout on the table": {"table_dropout": 0.5, "projections": "own"},
     },
+    "cape": {
+        "default": {},
+        "centred, all scales": {
+            "centred": True,
+            "global_shift": 2.0,
+            "local_shift": 0.25,
+            "max_scale": 1.4,
+            "position_scale": 0.5,
+            "frequency_scale": 2.0,
+            "order": "concatenated",
+            "base": 100.0,
+        },
+        "global shift only": {"local_shift": 0.0, "max_scale": 1.0},
+    },
     "randomized": {
         "default": {"max_position": 48},
         "learned": {
