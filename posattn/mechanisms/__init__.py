@@ -23,6 +23,8 @@ from posattn.mechanisms.disentangled import DisentangledConfig as DisentangledCo
 from posattn.mechanisms.disentangled import LogBuckets as LogBuckets
 from posattn.mechanisms.learned import LearnedConfig as LearnedConfig
 from posattn.mechanisms.learned import LearnedPositions as LearnedPositions
+from posattn.mechanisms.mlp import MLPBias as MLPBias
+from posattn.mechanisms.mlp import MLPBiasConfig as MLPBiasConfig
 from posattn.mechanisms.none import NoPosition as NoPosition
 from posattn.mechanisms.none import NoPositionConfig as NoPositionConfig
 from posattn.mechanisms.randomized import Randomized as Randomized

@@ -57,6 +57,7 @@ class Flops(NamedTuple):
 
     per_sequence: int = 0  # in one attention layer, for one sequence
     per_forward: int = 0  # in one attention layer, however many sequences there are
+    shared: int = 0  # in `prepare`, for all layers and all sequences together
 
 
 class LayerPattern(FrozenConfig):

@@ -13,8 +13,9 @@ not centred. With local_shift up to 0.5 tokens keep their order; earlier version
 it to each side. The code multiplies token embeddings by
 sqrt(hidden_size), as Vaswani et al. do: that is the encoder's `embedding_scale`. It draws D and L for each
 row of the batch; here each text of a packed row has its own. Its mean over a padded row counts one
-padding place (x_lengths is compared with > in place of >=); here padding never counts. `order` concatenated and a `base` other than
-10000 are not in the code. All draws come from one seed per forward (see `Places.seed`).
+padding place (x_lengths is compared with > in place of >=); here padding never counts. `order`
+concatenated and a `base` other than 10000 are not in the code.
+All draws come from one seed per forward (see `Places.seed`).
 """
 
 import math

@@ -76,6 +76,19 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         },
         "global shift only": {"local_shift": 0.0, "max_scale": 1.0},
     },
+    "mlp": {
+        "default": {},
+        "log, deep, normed": {"coordinate": "log", "depth": 3, "norm": True, "width": 6},
+        "swin": {
+            "coordinate": "swin",
+            "max_distance": 6,
+            "bound": 16.0,
+            "activation": "relu",
+            "output_bias": False,
+            "share": "layer",
+            "depth": 1,
+        },
+    },
     "randomized": {
         "default": {"max_position": 48},
         "learned": {

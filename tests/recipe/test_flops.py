@@ -38,6 +38,8 @@ def counted(recipe) -> int:
         "{name: disentangled, buckets: {name: clipped, max_distance: 4}}",
         "{name: disentangled, p2c: false}",
         "{name: disentangled, c2p: false, p2p: true}",
+        "mlp",
+        "{name: mlp, share: layer, width: 6, depth: 3, layers: [1]}",
         "[{name: rope, layers: [0]}, {name: disentangled, layers: [1]}]",
     ],
 )
