@@ -29,6 +29,8 @@ from posattn.mechanisms.none import NoPosition as NoPosition
 from posattn.mechanisms.none import NoPositionConfig as NoPositionConfig
 from posattn.mechanisms.randomized import Randomized as Randomized
 from posattn.mechanisms.randomized import RandomizedConfig as RandomizedConfig
+from posattn.mechanisms.relative_logits import RelativeLogits as RelativeLogits
+from posattn.mechanisms.relative_logits import RelativeLogitsConfig as RelativeLogitsConfig
 from posattn.mechanisms.rope import RotaryConfig as RotaryConfig
 from posattn.mechanisms.rope import RotaryPositions as RotaryPositions
 from posattn.mechanisms.sinusoidal import SinusoidalConfig as SinusoidalConfig

@@ -96,11 +96,10 @@ def test_a_shared_network_runs_once_per_forward() -> None:
     assert len(calls) == 1
 
 
-def test_distances_beyond_training_have_a_bias_and_a_bound_holds_it() -> None:
+def test_a_bound_holds_the_bias_at_any_distance() -> None:
     mechanism = MLPBias(MLPBiasConfig.model_validate(SWIN), EncoderDims(16, 4))
     found = mechanism.network(torch.tensor([-1e4, 0.0, 1e4]))
     assert bool(((found >= 0) & (found <= 16.0)).all())
-    assert len(set(found[0].tolist())) == 3
 
 
 @pytest.mark.parametrize("options", [{"coordinate": "swin"}, {"max_distance": 8}])

@@ -89,6 +89,11 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
             "depth": 1,
         },
     },
+    "relative_logits": {
+        "default": {},
+        "near only": {"extent": 3, "rank": 2},
+        "causal": {"causal": True, "extent": 4, "rank": 5},
+    },
     "randomized": {
         "default": {"max_position": 48},
         "learned": {
