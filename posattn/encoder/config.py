@@ -157,6 +157,14 @@ class EncoderConfig(FrozenConfig):
         for layer in range(self.num_layers):
             acting = self.acting_in(layer)
             divisors = {part.softmax_divisor(dims) for part in acting} - {None}
+            turning = [part for part in acting if part.traits().rotates]
+            if len(turning) > 1 and any(part.traits().widens for part in turning):
+                names = ", ".join(part.name for part in turning)
+                problems.append(
+                    f"{names} all turn queries and keys in layer {layer}, but one of them changes the "
+                    "number of their channels; use one of them"
+                )
+                break
             if len(divisors) > 1:
                 names = ", ".join(part.name for part in acting)
                 problems.append(f"{names} ask for different scales in layer {layer}: {divisors}")

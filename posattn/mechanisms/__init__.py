@@ -27,6 +27,8 @@ from posattn.mechanisms.mlp import MLPBias as MLPBias
 from posattn.mechanisms.mlp import MLPBiasConfig as MLPBiasConfig
 from posattn.mechanisms.none import NoPosition as NoPosition
 from posattn.mechanisms.none import NoPositionConfig as NoPositionConfig
+from posattn.mechanisms.pope import PolarPositions as PolarPositions
+from posattn.mechanisms.pope import PoPEConfig as PoPEConfig
 from posattn.mechanisms.randomized import Randomized as Randomized
 from posattn.mechanisms.randomized import RandomizedConfig as RandomizedConfig
 from posattn.mechanisms.relative_logits import RelativeLogits as RelativeLogits

@@ -20,7 +20,7 @@ from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRu
 from posattn.config import FrozenConfig, Many, NamedConfig, open_field
 from posattn.positions import distances
 from posattn.registry import Registry
-from posattn.shapes import Hidden, KeyHeads, Pairs, QueryHeads, QueryHidden
+from posattn.shapes import Hidden, KeyHeads, Pairs, QueryHeads, QueryHidden, ValueHeads
 
 
 class EncoderDims(NamedTuple):
@@ -42,6 +42,7 @@ class Traits:
 
     adds_to_input: bool = False  # overrides `embed`
     rotates: bool = False  # overrides `rotate`
+    widens: bool = False  # and its rotation changes the number of channels of queries and keys
     adds_bias: bool = False  # overrides `bias`
     adds_values: bool = False  # overrides `relative_values`
     places: bool = False  # overrides `place`
@@ -185,11 +186,14 @@ class Geometry:
 
 
 class Heads(NamedTuple):
-    """Queries, keys and values of one attention layer, split into heads."""
+    """Queries, keys and values of one attention layer, split into heads.
+
+    A rotation may give queries and keys another number of channels than values have.
+    """
 
     query: QueryHeads
     key: KeyHeads
-    value: KeyHeads
+    value: ValueHeads
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,13 @@ def check_active_hooks_are_the_declared_ones(case: MechanismCase) -> None:
     positions = torch.arange(length)[None]
     hidden = case.hidden(2, length)
     call = attention.call(hidden, hidden, attention.prepared(positions, positions))
-    heads = Heads(call.query, call.key, call.value)
+    split = hidden.unflatten(-1, (case.num_heads, -1)).transpose(1, 2)
+    heads = Heads(split, split, split)
     prepared = mechanism.prepare(Geometry(positions, positions, length - 1))
     turned = mechanism.rotate(heads, prepared)
     acts = {
         "adds_to_input": not torch.equal(mechanism.embed(hidden, positions), hidden),
-        "rotates": any(not torch.equal(a, b) for a, b in zip(turned, heads, strict=True)),
+        "rotates": any(not torch.equal(a, split) for a in turned),
         "adds_bias": call.bias is not None,
         "adds_values": call.relative_values is not None,
     }

@@ -94,6 +94,11 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "near only": {"extent": 3, "rank": 2},
         "causal": {"causal": True, "extent": 4, "rank": 5},
     },
+    "pope": {
+        "default": {},
+        "spread, no bound": {"phase": "spread", "phase_bound": "none", "base": 100.0},
+        "symmetric": {"phase": "none"},
+    },
     "randomized": {
         "default": {"max_position": 48},
         "learned": {
