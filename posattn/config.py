@@ -1,5 +1,6 @@
 """`FrozenConfig` and the field types that all recipe sections share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -49,15 +50,18 @@ class OpenTo:
     """Marks an open field with its registry; in the JSON Schema every entry is one choice."""
 
     registry: Registry[Any]
+    leave_out: Callable[[Any], bool] | None = None  # configs that cannot stand here
 
     def __get_pydantic_json_schema__(
         self, core_schema: Any, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Return a choice of bare names and of every entry's own schema."""
-        names = self.registry.names()
-        choices = []
-        for name in names:
+        names, choices = [], []
+        for name in self.registry.names():
             config = self.registry.get(name).Config
+            if self.leave_out is not None and self.leave_out(config):
+                continue
+            names.append(name)
             reference = handler(config.__pydantic_core_schema__)
             option = dict(handler.resolve_ref_schema(reference))
             option["properties"] = {**option["properties"], "name": {"const": name}}
@@ -66,14 +70,24 @@ class OpenTo:
         return {"oneOf": [{"enum": names}, *choices]}
 
 
-def open_field(registry: Registry[Any], base: Any) -> Any:
+def open_field(
+    registry: Registry[Any], base: Any, leave_out: Callable[[Any], bool] | None = None
+) -> Any:
     """Return the field type for 'any entry of this registry', open to plug-ins.
+
+    `leave_out` says of a config, or of its class, that it cannot stand here.
 
     A registry entry has an attribute `Config`, a `NamedConfig`. A bare name stands for the entry
     with its defaults. Dumping keeps the options of the entry, not only those of `base`.
     """
 
     def resolve(value: object) -> object:
+        found = entry_config(value)
+        if leave_out is not None and leave_out(found):
+            raise ValueError(f"the {registry.kind} '{found.name}' cannot stand here")
+        return found
+
+    def entry_config(value: object) -> Any:
         if isinstance(value, base):
             return value
         if isinstance(value, str):
@@ -87,4 +101,4 @@ def open_field(registry: Registry[Any], base: Any) -> Any:
             raise ValueError(str(error)) from error
         return entry.Config.model_validate(value)
 
-    return Annotated[SerializeAsAny[base], BeforeValidator(resolve), OpenTo(registry)]  # type: ignore[misc]
+    return Annotated[SerializeAsAny[base], BeforeValidator(resolve), OpenTo(registry, leave_out)]  # type: ignore[misc]

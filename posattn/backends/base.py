@@ -7,7 +7,7 @@ from typing import ClassVar
 from posattn.bias import AttentionBias, RelativeValues, Visibility
 from posattn.errors import BackendRefusal
 from posattn.registry import Registry
-from posattn.shapes import KeyHeads, QueryHeads
+from posattn.shapes import KeyHeads, QueryHeads, ValueHeads
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class AttentionCall:
 
     query: QueryHeads
     key: KeyHeads
-    value: KeyHeads
+    value: ValueHeads
     scale: float
     bias: AttentionBias | None = None
     visibility: Visibility = field(default_factory=lambda: Visibility(()))

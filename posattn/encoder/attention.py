@@ -60,7 +60,9 @@ class MultiHeadAttention(nn.Module):
             key=rearrange(self.key_proj(hidden), split, h=self.num_heads),
             value=rearrange(self.value_proj(hidden), split, h=self.num_heads),
         )
-        sites = position.sites(content, prepared, self.query_proj, self.key_proj)
+        visibility = position.visibility(prepared)
+        projections = (self.query_proj, self.key_proj)
+        sites = position.sites(content, prepared, projections, visibility, query_hidden)
         heads = position.rotate(sites, content)
         return AttentionCall(
             query=heads.query,
@@ -68,7 +70,7 @@ class MultiHeadAttention(nn.Module):
             value=heads.value,
             scale=position.scale,
             bias=position.bias(sites),
-            visibility=position.visibility(sites, prepared),
+            visibility=visibility,
             relative_values=position.relative_values(sites),
             dropout=self.dropout if self.training else 0.0,
         )

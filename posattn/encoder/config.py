@@ -157,10 +157,26 @@ class EncoderConfig(FrozenConfig):
         for layer in range(self.num_layers):
             acting = self.acting_in(layer)
             divisors = {part.softmax_divisor(dims) for part in acting} - {None}
+            turning = [part for part in acting if part.traits().rotates]
+            if len(turning) > 1 and any(part.traits().widens for part in turning):
+                names = ", ".join(part.name for part in turning)
+                problems.append(
+                    f"{names} all turn queries and keys in layer {layer}, but one of them changes the "
+                    "number of their channels; use one of them"
+                )
+                break
             if len(divisors) > 1:
                 names = ", ".join(part.name for part in acting)
                 problems.append(f"{names} ask for different scales in layer {layer}: {divisors}")
                 break
+        for part in self.mechanism:
+            traits = part.traits()
+            in_attention = traits.rotates or traits.adds_bias or traits.adds_values
+            if traits.places and in_attention and self.memory_length():
+                problems.append(
+                    f"mechanism '{part.name}' chooses positions anew in every forward, which keys "
+                    "remembered from earlier segments do not have; set memory_length to 0"
+                )
         if self.window is not None and not any(map(self.window.acts_in, range(self.num_layers))):
             problems.append(f"window acts in no layer of {self.num_layers}")
         return problems

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from typing import final
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Num
 from torch import Tensor
 
 from posattn.bias import Padding, SameDocument, VisibilityRule, Window
 from posattn.encoder.memory import SegmentMemory
 from posattn.encoder.position import PositionStack, Prepared
 from posattn.encoder.selection import Selection
-from posattn.mechanisms import Geometry
+from posattn.mechanisms import Geometry, Places
 from posattn.shapes import Hidden, KeyHidden
 
 
@@ -25,25 +25,27 @@ class Tokens:
     documents: Int[Tensor, "batch length"] | None
     is_contiguous: bool  # positions are 0, 1, 2, ..
     memory: SegmentMemory | None
+    rows: int  # sequences in the batch
 
 
 @final
 class Context:
     """The tokens of one forward with what the mechanisms prepared for them."""
 
-    def __init__(self, tokens: Tokens, stack: PositionStack, window: int | None) -> None:
-        """Prepare every mechanism for queries at all tokens."""
+    def __init__(
+        self, tokens: Tokens, stack: PositionStack, window: int | None, training: bool
+    ) -> None:
+        """Place the tokens and prepare every mechanism for queries at all of them."""
         self.tokens = tokens
+        self.places = Places(tokens.positions, tokens.documents, training, tokens.rows)
+        self.placed = stack.place(self.places)
         self._stack = stack
         self._window = window
-        self.prepared = self._prepare(tokens.positions, tokens.documents)
+        self.prepared = self._prepare(None)
 
     def for_queries(self, selection: Selection) -> Prepared:
         """Return what the mechanisms prepare for queries at the selected places only."""
-        tokens = self.tokens
-        documents = tokens.documents
-        chosen = None if documents is None else selection.take_positions(documents)
-        return self._prepare(selection.take_positions(tokens.positions), chosen)
+        return self._prepare(selection)
 
     def keys(self, layer: int, hidden: Hidden) -> KeyHidden:
         """Return the states that serve as keys and values of a layer: memory first, then the tokens."""
@@ -64,23 +66,31 @@ class Context:
         positions = (tokens.positions - self._start()).expand(batch, -1)
         return tokens.memory.extended(inputs, positions, visible)
 
-    def _prepare(
-        self,
-        query_positions: Int[Tensor, "#batch query"],
-        query_documents: Int[Tensor, "batch query"] | None,
-    ) -> Prepared:
-        tokens = self.tokens
-        geometry = Geometry(query_positions, self._key_positions(), self._reach())
-        rules: list[VisibilityRule] = []
-        if (keys := self._visible_keys()) is not None:
-            rules.append(Padding(keys))
-        if tokens.documents is not None and query_documents is not None:
-            rules.append(SameDocument(query_documents, tokens.documents))
-        window = None if self._window is None else Window(geometry.distance, self._window // 2)
-        return self._stack.prepare(geometry, tuple(rules), window)
+    def _prepare(self, selection: Selection | None) -> Prepared:
+        """Prepare for queries at the selected places, or at all."""
+        keys, of_keys = self._with_memory(self.tokens.positions), self.tokens.documents
 
-    def _key_positions(self) -> Int[Tensor, "batch key"]:
-        positions, memory = self.tokens.positions, self.tokens.memory
+        def at_queries(values: Num[Tensor, "#batch length"]) -> Num[Tensor, "#batch query"]:
+            return values if selection is None else selection.take_positions(values)
+
+        of_queries = None if of_keys is None else at_queries(of_keys)
+        geometry = Geometry(
+            at_queries(self.tokens.positions), keys, self._reach(), of_queries, of_keys
+        )
+        placed = {
+            name: Geometry(at_queries(at), self._with_memory(at), None, of_queries, of_keys)
+            for name, at in self.placed.items()
+        }
+        rules: list[VisibilityRule] = []
+        if (visible := self._visible_keys()) is not None:
+            rules.append(Padding(visible))
+        if of_keys is not None and of_queries is not None:
+            rules.append(SameDocument(of_queries, of_keys))
+        window = None if self._window is None else Window(geometry.distance, self._window // 2)
+        return self._stack.prepare(geometry, tuple(rules), window, placed)
+
+    def _with_memory(self, positions: Num[Tensor, "#batch length"]) -> Num[Tensor, "#batch key"]:
+        memory = self.tokens.memory
         if memory is None:
             return positions
         batch = memory.positions.shape[0]

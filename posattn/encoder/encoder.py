@@ -83,9 +83,9 @@ class Encoder(nn.Module):
         is_contiguous = positions is None and documents is None and visible is None
         if positions is None:
             positions = self._positions(ids, visible, documents)
-        tokens = Tokens(positions, visible, documents, is_contiguous, memory)
+        tokens = Tokens(positions, visible, documents, is_contiguous, memory, ids.shape[0])
         window = None if self.config.window is None else self.config.window.size
-        return Context(tokens, self.position, window)
+        return Context(tokens, self.position, window, self.training)
 
     def embed(self, ids: Ids, segments: Ids | None, context: Context) -> Hidden:
         """Return token, segment and position embeddings, summed, normalised, dropped out."""
@@ -101,7 +101,8 @@ class Encoder(nn.Module):
                     "segments: pass zeros for single texts, 0 and 1 for pairs"
                 )
             hidden = hidden + self.segments(segments)
-        hidden = self.embedding_norm(self.position.embed(hidden, context.tokens.positions))
+        positions = context.tokens.positions
+        hidden = self.embedding_norm(self.position.embed(hidden, positions, context.placed))
         return functional.dropout(hidden, self.config.hidden_dropout, self.training)
 
     def run(

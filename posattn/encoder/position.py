@@ -1,16 +1,28 @@
 """How several mechanisms act as one: what the encoder shares, and what each attention layer has."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast, final
+from typing import Any, TypeAlias, cast, final
 
-from jaxtyping import Int
+from jaxtyping import Num
 from torch import Tensor, nn
 
 from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRule, total_bias
 from posattn.encoder.config import EncoderConfig
 from posattn.errors import IncompatibleParts
-from posattn.mechanisms import Geometry, Heads, Mechanism, MechanismConfig, Site, registry
-from posattn.shapes import Hidden
+from posattn.mechanisms import (
+    Geometry,
+    Heads,
+    Mechanism,
+    MechanismConfig,
+    Places,
+    Site,
+    registry,
+)
+from posattn.shapes import Hidden, QueryHidden
+
+Placed: TypeAlias = Mapping[str, Num[Tensor, "#batch length"]]
+"""Positions of all tokens, for each mechanism that sees them elsewhere than the encoder does."""
 
 
 @final
@@ -35,10 +47,17 @@ class PositionStack(nn.Module):
         for name, part in named_parts(config).items():
             self.mechanisms[name] = registry.get(part.name)(part, config.dims())
 
-    def embed(self, hidden: Hidden, positions: Int[Tensor, "#batch length"]) -> Hidden:
+    def place(self, places: Places) -> Placed:
+        """Return where the mechanisms see the tokens, left out where that is where they are."""
+        placed = {name: mechanism.place(places) for name, mechanism in self.owned().items()}
+        return {name: at for name, at in placed.items() if at is not places.positions}
+
+    def embed(
+        self, hidden: Hidden, positions: Num[Tensor, "#batch length"], placed: Placed
+    ) -> Hidden:
         """Return the token embeddings with every mechanism's positions added."""
-        for mechanism in self.owned().values():
-            hidden = mechanism.embed(hidden, positions)
+        for name, mechanism in self.owned().items():
+            hidden = mechanism.embed(hidden, placed.get(name, positions))
         return hidden
 
     def owned(self) -> dict[str, Mechanism[Any]]:
@@ -46,11 +65,16 @@ class PositionStack(nn.Module):
         return cast(dict[str, Mechanism[Any]], dict(self.mechanisms.items()))
 
     def prepare(
-        self, geometry: Geometry, rules: tuple[VisibilityRule, ...], window: VisibilityRule | None
+        self,
+        geometry: Geometry,
+        rules: tuple[VisibilityRule, ...],
+        window: VisibilityRule | None,
+        placed: Mapping[str, Geometry] | None = None,
     ) -> Prepared:
-        """Return what all layers share in one forward."""
+        """Return what all layers share in one forward; `placed` are geometries of single mechanisms."""
+        own = placed or {}
         parts = {
-            name: (mechanism, mechanism.prepare(geometry))
+            name: (mechanism, mechanism.prepare(own.get(name, geometry)))
             for name, mechanism in self.owned().items()
         }
         visibility = Visibility(rules)
@@ -73,13 +97,19 @@ class LayerPosition(nn.Module):
                 self.parts[name] = stack.owned()[name].make_layer()
 
     def sites(
-        self, heads: Heads, prepared: Prepared, query_proj: nn.Linear, key_proj: nn.Linear
+        self,
+        heads: Heads,
+        prepared: Prepared,
+        projections: tuple[nn.Linear, nn.Linear],
+        visibility: Visibility,
+        query_hidden: QueryHidden,
     ) -> list[tuple[Mechanism[Any], Site]]:
         """Return each acting mechanism with this layer as it sees it."""
         sites = []
         for name, layer in self.parts.items():
             mechanism, value = prepared.mechanisms[name]
-            sites.append((mechanism, Site(heads, self.scale, value, layer, query_proj, key_proj)))
+            site = Site(heads, self.scale, value, layer, *projections, visibility, query_hidden)
+            sites.append((mechanism, site))
         return sites
 
     def rotate(self, sites: list[tuple[Mechanism[Any], Site]], heads: Heads) -> Heads:
@@ -104,12 +134,11 @@ class LayerPosition(nn.Module):
             raise IncompatibleParts(f"only one mechanism of a layer may add values, not {names}")
         return found[0][1] if found else None
 
-    def visibility(
-        self, sites: list[tuple[Mechanism[Any], Site]], prepared: Prepared
-    ) -> Visibility:
+    def visibility(self, prepared: Prepared) -> Visibility:
         """Return what the queries of this layer may see."""
         shared = prepared.windowed if self.is_windowed else prepared.visibility
-        rules = [mechanism.visibility(prepared.geometry) for mechanism, _ in sites]
+        acting = [prepared.mechanisms[name][0] for name in self.parts]
+        rules = [mechanism.visibility(prepared.geometry) for mechanism in acting]
         return shared.with_rules(*(rule for more in rules for rule in more))
 
     def content_term(self, prepared: Prepared) -> str:

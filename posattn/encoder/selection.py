@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import final
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
 from posattn.shapes import Hidden, QueryHidden
@@ -22,7 +22,7 @@ class Selection:
         """Return the states at the selected places."""
         return hidden.gather(1, self.index[:, :, None].expand(-1, -1, hidden.shape[-1]))
 
-    def take_positions(self, positions: Int[Tensor, "#batch length"]) -> Int[Tensor, "batch query"]:
+    def take_positions(self, positions: Num[Tensor, "#batch length"]) -> Num[Tensor, "batch query"]:
         """Return the positions of the selected places."""
         return positions.expand(self.index.shape[0], -1).gather(1, self.index)
 

@@ -8,12 +8,16 @@ from posattn.mechanisms.base import FanInLinear as FanInLinear
 from posattn.mechanisms.base import Flops as Flops
 from posattn.mechanisms.base import Geometry as Geometry
 from posattn.mechanisms.base import Heads as Heads
+from posattn.mechanisms.base import InnerMechanismConfig as InnerMechanismConfig
 from posattn.mechanisms.base import LayerPattern as LayerPattern
 from posattn.mechanisms.base import Mechanism as Mechanism
 from posattn.mechanisms.base import MechanismConfig as MechanismConfig
+from posattn.mechanisms.base import Places as Places
 from posattn.mechanisms.base import Site as Site
 from posattn.mechanisms.base import Traits as Traits
 from posattn.mechanisms.base import mechanisms as _mechanisms
+from posattn.mechanisms.cape import CAPE as CAPE
+from posattn.mechanisms.cape import CAPEConfig as CAPEConfig
 from posattn.mechanisms.disentangled import ClippedDistances as ClippedDistances
 from posattn.mechanisms.disentangled import DisentangledAttention as DisentangledAttention
 from posattn.mechanisms.disentangled import DisentangledConfig as DisentangledConfig
@@ -24,8 +28,16 @@ from posattn.mechanisms.kerple import Kerple as Kerple
 from posattn.mechanisms.kerple import KerpleConfig as KerpleConfig
 from posattn.mechanisms.learned import LearnedConfig as LearnedConfig
 from posattn.mechanisms.learned import LearnedPositions as LearnedPositions
+from posattn.mechanisms.mlp import MLPBias as MLPBias
+from posattn.mechanisms.mlp import MLPBiasConfig as MLPBiasConfig
 from posattn.mechanisms.none import NoPosition as NoPosition
 from posattn.mechanisms.none import NoPositionConfig as NoPositionConfig
+from posattn.mechanisms.pope import PolarPositions as PolarPositions
+from posattn.mechanisms.pope import PoPEConfig as PoPEConfig
+from posattn.mechanisms.randomized import Randomized as Randomized
+from posattn.mechanisms.randomized import RandomizedConfig as RandomizedConfig
+from posattn.mechanisms.relative_logits import RelativeLogits as RelativeLogits
+from posattn.mechanisms.relative_logits import RelativeLogitsConfig as RelativeLogitsConfig
 from posattn.mechanisms.rope import RotaryConfig as RotaryConfig
 from posattn.mechanisms.rope import RotaryPositions as RotaryPositions
 from posattn.mechanisms.sandwich import Sandwich as Sandwich
@@ -41,6 +53,8 @@ from posattn.mechanisms.transformer_xl import TransformerXLConfig as Transformer
 from posattn.mechanisms.tupe import RelativeBuckets as RelativeBuckets
 from posattn.mechanisms.tupe import Tupe as Tupe
 from posattn.mechanisms.tupe import TupeConfig as TupeConfig
+from posattn.mechanisms.xpos import XPos as XPos
+from posattn.mechanisms.xpos import XPosConfig as XPosConfig
 
 registry = _mechanisms
 names = registry.names

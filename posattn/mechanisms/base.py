@@ -7,19 +7,20 @@ back in `Site.layer`. What depends on positions alone is made by `prepare`, once
 
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from jaxtyping import Int
+import torch
+from jaxtyping import Int, Num
 from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
-from posattn.bias import AttentionBias, RelativeValues, VisibilityRule
+from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRule
 from posattn.config import FrozenConfig, Many, NamedConfig, open_field
 from posattn.positions import distances
 from posattn.registry import Registry
-from posattn.shapes import Hidden, KeyHeads, Pairs, QueryHeads
+from posattn.shapes import Hidden, KeyHeads, Pairs, QueryHeads, QueryHidden, ValueHeads
 
 
 class EncoderDims(NamedTuple):
@@ -41,12 +42,15 @@ class Traits:
 
     adds_to_input: bool = False  # overrides `embed`
     rotates: bool = False  # overrides `rotate`
+    widens: bool = False  # and its rotation changes the number of channels of queries and keys
     adds_bias: bool = False  # overrides `bias`
     adds_values: bool = False  # overrides `relative_values`
+    places: bool = False  # overrides `place`
     translation_invariant: bool = True  # shifting all positions changes nothing
     knows_direction: bool = True  # False: reversing the sequence reverses the output
     knows_position: bool = True  # False: the encoder is permutation-equivariant
     causal: bool = False  # keys after the query are invisible
+    pairwise: bool = True  # False: a logit depends on other visible keys too (CoPE)
 
 
 class Flops(NamedTuple):
@@ -63,6 +67,7 @@ class FanInLinear(nn.Linear):
     For small networks inside a mechanism: at the encoder's `initializer_range`, made for wide
     projections, what such a network returns would vanish, and its gradient with it.
     """
+    shared: int = 0  # in `prepare`, for all layers and all sequences together
 
 
 class LayerPattern(FrozenConfig):
@@ -78,6 +83,8 @@ class LayerPattern(FrozenConfig):
 
 class MechanismConfig(NamedConfig):
     """Options of one mechanism; `layers` says where it acts (a list of layers, or a pattern)."""
+
+    wraps: ClassVar[bool] = False  # its options contain another mechanism
 
     layers: Many[NonNegativeInt] | LayerPattern = LayerPattern()
 
@@ -117,16 +124,44 @@ class MechanismConfig(NamedConfig):
 
 
 @dataclass(frozen=True)
+class Places:
+    """The tokens of one forward as `Mechanism.place` sees them; padding has position -1."""
+
+    positions: Int[Tensor, "#batch length"]
+    documents: Int[Tensor, "batch length"] | None = None  # None: each row is one text
+    training: bool = False
+    rows: int = 1  # sequences in the batch; one row of positions may stand for all of them
+
+    @cached_property
+    def seed(self) -> int:
+        """Return one number per forward, drawn when first asked for.
+
+        It comes from torch's global generator on the CPU, whatever the device. Training seeds that
+        one for each micro-batch, so the number follows from (seed, step, micro-batch) and from no data.
+        """
+        return int(torch.randint(2**62, (), device="cpu"))
+
+    @property
+    def lengths(self) -> Int[Tensor, "#batch #length"]:
+        """Return the length of each token's text, which is its largest position plus one."""
+        positions, documents = self.positions, self.documents
+        return Geometry(positions, positions, None, documents, documents).key_lengths
+
+
+@dataclass(frozen=True)
 class Geometry:
     """The positions of queries and keys of one forward; they may differ in number and value.
 
     `reach` is the largest distance, in either direction, where it is known without looking at the
-    positions; padding has position -1 and is invisible.
+    positions; padding has position -1 and is invisible. `query_documents` and `key_documents` number
+    the texts of a packed row; None where a row is one text.
     """
 
-    query_positions: Int[Tensor, "#batch query"]
-    key_positions: Int[Tensor, "#batch key"]
+    query_positions: Num[Tensor, "#batch query"]
+    key_positions: Num[Tensor, "#batch key"]
     reach: int | None = None
+    query_documents: Int[Tensor, "batch query"] | None = None
+    key_documents: Int[Tensor, "batch key"] | None = None
 
     @cached_property
     def distance(self) -> Pairs:
@@ -140,13 +175,34 @@ class Geometry:
             return self.reach
         return int(self.distance.abs().max()) if self.distance.numel() else 0
 
+    @cached_property
+    def query_lengths(self) -> Int[Tensor, "#batch #query"]:
+        """Return the length of each query's text, which is its largest key position plus one."""
+        return self._lengths(self.query_documents)
+
+    @cached_property
+    def key_lengths(self) -> Int[Tensor, "#batch #key"]:
+        """Return the length of each key's text, which is its largest key position plus one."""
+        return self._lengths(self.key_documents)
+
+    def _lengths(self, documents: Int[Tensor, "batch any"] | None) -> Int[Tensor, "#batch #any"]:
+        last = self.key_positions
+        if documents is not None and self.key_documents is not None:
+            same = documents[:, :, None] == self.key_documents[:, None, :]
+            last = last[:, None, :].expand_as(same).masked_fill(~same, -1)
+            return last.amax(dim=-1) + 1
+        return last.amax(dim=-1, keepdim=True) + 1
+
 
 class Heads(NamedTuple):
-    """Queries, keys and values of one attention layer, split into heads."""
+    """Queries, keys and values of one attention layer, split into heads.
+
+    A rotation may give queries and keys another number of channels than values have.
+    """
 
     query: QueryHeads
     key: KeyHeads
-    value: KeyHeads
+    value: ValueHeads
 
 
 @dataclass(frozen=True)
@@ -155,7 +211,8 @@ class Site:
 
     `heads` are as projected, before any rotation; `scale` multiplies query-key products in this
     layer; `prepared` is what `prepare` returned; `layer` is what `make_layer` returned for this layer;
-    `query_proj` and `key_proj` are the layer's own content projections.
+    `query_proj` and `key_proj` are the layer's own content projections. `visibility` is what the
+    queries may see, for biases that count keys; `query_hidden` are the states behind the queries.
     """
 
     heads: Heads
@@ -164,6 +221,8 @@ class Site:
     layer: nn.Module
     query_proj: nn.Linear
     key_proj: nn.Linear
+    visibility: Visibility = field(default_factory=lambda: Visibility(()))
+    query_hidden: QueryHidden | None = None
 
 
 C = TypeVar("C", bound=MechanismConfig)
@@ -188,6 +247,13 @@ class Mechanism(nn.Module, ABC, Generic[C]):
     def make_layer(self) -> nn.Module:
         """Return what one attention layer owns; called once for each layer where it acts."""
         return nn.Module()
+
+    def place(self, places: Places) -> Num[Tensor, "#batch length"]:
+        """Return the positions at which this mechanism sees the tokens; called once per forward.
+
+        `embed` and `prepare` get what it returns. Chance, in training only, comes from `places.seed`.
+        """
+        return places.positions
 
     def embed(self, hidden: Hidden, positions: Int[Tensor, "#batch length"]) -> Hidden:
         """Return the token embeddings with position added."""
@@ -220,3 +286,5 @@ class Mechanism(nn.Module, ABC, Generic[C]):
 
 mechanisms: Registry[type[Mechanism[Any]]] = Registry("mechanism", "posattn.mechanisms")
 AnyMechanismConfig = open_field(mechanisms, MechanismConfig)
+InnerMechanismConfig = open_field(mechanisms, MechanismConfig, lambda config: config.wraps)
+"""Any mechanism but those that themselves contain one."""

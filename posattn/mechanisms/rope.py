@@ -10,18 +10,35 @@ The layouts are the same function up to a permutation of the query and key proje
 weights need the one that they were trained with. `fraction` below 1 leaves the last channels of each
 head unrotated (GPT-NeoX: 0.25). `rotate_value` turns values too (an option of RoFormer in transformers;
 not in the paper). Angles, sines and cosines are computed in float64 and rounded once.
+
+`scaling` stretches the angles to texts longer than `original_length`, s = factor, w_t as above:
+
+    linear       w_t / s                        Chen et al. 2023, arXiv:2306.15595, and kaiokendev
+    ntk          base * s ** (r / (r - 2))      bloc97 2023; x-transformers' base_rescale_factor
+    dynamic_ntk  the same with s L / original_length - (s - 1) for s, L = max(length of the text,
+                 original_length)               emozilla 2023
+    yarn         between w_t and w_t / s along a ramp over pairs t: kept below floor(dim(beta_fast)),
+                 divided from ceil(dim(beta_slow)) on, dim(b) = r ln(original_length / (2 pi b)) / (2
+                 ln base); queries and keys times 0.1 ln s + 1       Peng et al. 2023, arXiv:2309.00071
+
+An explicit `attention_factor` of yarn is final: no logarithm is taken of it. `truncate: false` leaves out
+floor and ceil, as an option of transformers does. As in both released codes of yarn, the ramp runs over
+the r / 2 pairs while its upper end is held within r - 1. The length that dynamic_ntk reads is each
+text's own (its largest position plus one), afresh in every forward and remembered by nothing;
+transformers takes the longest of the batch and keeps it for shorter texts that follow.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Annotated, Literal, NamedTuple, final
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias, final
 
-import torch
-from jaxtyping import Float, Int
-from pydantic import Field, PositiveFloat
+from jaxtyping import Float, Int, Num
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 from typing_extensions import override
 
+from posattn.config import FrozenConfig
 from posattn.mechanisms.base import (
     EncoderDims,
     Geometry,
@@ -31,8 +48,149 @@ from posattn.mechanisms.base import (
     Traits,
     mechanisms,
 )
-from posattn.positions import angles, inverse_frequencies
-from posattn.shapes import PerHead
+from posattn.positions import (
+    PairLayout,
+    angles,
+    dynamic_ntk_frequencies,
+    inverse_frequencies,
+    ntk_frequencies,
+    turned_pairs,
+    yarn_frequencies,
+    yarn_range,
+)
+
+Factor: TypeAlias = Annotated[float, Field(ge=1)]
+Lengths: TypeAlias = Callable[[], Int[Tensor, "#batch #tokens"]]
+Frequencies: TypeAlias = Float[Tensor, "*#tokens pairs"]
+
+
+class RotaryScaling(FrozenConfig):
+    """How angles are stretched to texts longer than those of training."""
+
+    reads_length: ClassVar[bool] = False  # the angles depend on how long a text is
+
+    factor: Factor  # how many times longer
+
+    def problems(self, width: int, base: float) -> list[str]:
+        """Return every reason why it does not suit so many rotated channels and this base."""
+        return []
+
+    @abstractmethod
+    def frequencies(self, width: int, base: float, lengths: Lengths) -> Frequencies:
+        """Return the frequencies of `width` channels; `lengths` looks up the lengths of texts."""
+
+    def amplitude(self) -> float:
+        """Return what turned queries and turned keys are multiplied by."""
+        return 1.0
+
+    @abstractmethod
+    def words(self) -> str:
+        """Return the scaling for the card."""
+
+
+class LinearScaling(RotaryScaling):
+    """Position interpolation: every position divided by the factor."""
+
+    kind: Literal["linear"]
+
+    @override
+    def frequencies(self, width: int, base: float, lengths: Lengths) -> Frequencies:
+        return inverse_frequencies(width // 2, width, base) / self.factor
+
+    @override
+    def words(self) -> str:
+        return f"linear, positions divided by {self.factor:g}"
+
+
+class NTKScaling(RotaryScaling):
+    """A larger base, so that fast pairs turn as before and the slowest is divided by the factor."""
+
+    kind: Literal["ntk"]
+
+    @override
+    def problems(self, width: int, base: float) -> list[str]:
+        return _more_than_one_pair(self.kind, width)
+
+    @override
+    def frequencies(self, width: int, base: float, lengths: Lengths) -> Frequencies:
+        return ntk_frequencies(width, base, self.factor)
+
+    @override
+    def words(self) -> str:
+        return f"ntk, base for texts {self.factor:g} times longer"
+
+
+class DynamicNTKScaling(RotaryScaling):
+    """NTK scaling that grows with the length of each text, and does nothing up to the original one."""
+
+    reads_length: ClassVar[bool] = True
+
+    kind: Literal["dynamic_ntk"]
+    original_length: PositiveInt  # longest text of training
+
+    @override
+    def problems(self, width: int, base: float) -> list[str]:
+        return _more_than_one_pair(self.kind, width)
+
+    @override
+    def frequencies(self, width: int, base: float, lengths: Lengths) -> Frequencies:
+        return dynamic_ntk_frequencies(width, base, self.factor, self.original_length, lengths())
+
+    @override
+    def words(self) -> str:
+        return f"dynamic_ntk, factor {self.factor:g}, from length {self.original_length} on"
+
+
+class YarnScaling(RotaryScaling):
+    """Slow pairs interpolated, fast pairs kept, and a temperature."""
+
+    kind: Literal["yarn"]
+    original_length: PositiveInt  # longest text of training
+    attention_factor: PositiveFloat | None = None  # final if given; None: 0.1 ln(factor) + 1
+    beta_fast: PositiveFloat = 32.0  # rotations over the original length; bounds the low pair
+    beta_slow: PositiveFloat = 1.0  # bounds the high pair
+    truncate: bool = True  # both bounds to whole pairs
+
+    @model_validator(mode="after")
+    def _fast_is_faster(self) -> "YarnScaling":
+        if self.beta_fast <= self.beta_slow:
+            raise ValueError(
+                f"beta_fast {self.beta_fast:g} must be more than beta_slow {self.beta_slow:g}: "
+                "pairs that rotate faster than beta_fast are kept, slower than beta_slow divided"
+            )
+        return self
+
+    @override
+    def problems(self, width: int, base: float) -> list[str]:
+        return [f"rope scaling 'yarn' needs a base above 1, not {base:g}"] if base <= 1 else []
+
+    @override
+    def frequencies(self, width: int, base: float, lengths: Lengths) -> Frequencies:
+        betas = (self.beta_fast, self.beta_slow)
+        bounds = yarn_range(width, base, self.original_length, betas, self.truncate)
+        return yarn_frequencies(width, base, self.factor, *bounds)
+
+    @override
+    def amplitude(self) -> float:
+        if self.attention_factor is not None:
+            return self.attention_factor
+        return 0.1 * math.log(self.factor) + 1.0
+
+    @override
+    def words(self) -> str:
+        return (
+            f"yarn, factor {self.factor:g} over length {self.original_length}, betas "
+            f"{self.beta_fast:g} and {self.beta_slow:g}, queries and keys x {self.amplitude():.6g}"
+        )
+
+
+def _more_than_one_pair(kind: str, width: int) -> list[str]:
+    return [f"rope scaling '{kind}' needs more than 2 rotated channels per head"] * (width == 2)
+
+
+Scaling: TypeAlias = Annotated[
+    LinearScaling | NTKScaling | DynamicNTKScaling | YarnScaling, Field(discriminator="kind")
+]
 
 
 class RotaryConfig(MechanismConfig):
@@ -40,9 +198,10 @@ class RotaryConfig(MechanismConfig):
 
     name: Literal["rope"] = "rope"
     base: PositiveFloat = 10000.0
-    layout: Literal["half", "interleaved"] = "half"
+    layout: PairLayout = "half"
     fraction: Annotated[float, Field(gt=0, le=1)] = 1.0  # of each head's channels that are rotated
     rotate_value: bool = False
+    scaling: Scaling | None = None  # of angles, to texts longer than those of training
 
     def rotated(self, dims: EncoderDims) -> int:
         """Return the number of rotated channels per head."""
@@ -50,13 +209,14 @@ class RotaryConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(rotates=True, translation_invariant=not self.rotate_value)
+        reads_length = self.scaling is not None and self.scaling.reads_length
+        return Traits(rotates=True, translation_invariant=not (self.rotate_value or reads_length))
 
     @override
     def problems(self, dims: EncoderDims) -> list[str]:
-        rotated = self.rotated(dims)
+        rotated, scaling = self.rotated(dims), self.scaling
         if rotated and rotated % 2 == 0:
-            return []
+            return [] if scaling is None else scaling.problems(rotated, self.base)
         return [
             f"rope rotates pairs of channels, but fraction {self.fraction:g} of head_dim "
             f"{dims.head_dim} is {rotated}; choose an even, positive number of channels"
@@ -65,10 +225,11 @@ class RotaryConfig(MechanismConfig):
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
         what = "query, key and value" if self.rotate_value else "query and key"
-        return {
+        lines = {
             "positions": f"rotation of {what}, base {self.base:g}, unlimited",
             "rotated channels": f"{self.rotated(dims)} of {dims.head_dim} per head, {self.layout}",
         }
+        return lines if self.scaling is None else {**lines, "scaling": self.scaling.words()}
 
 
 class Turn(NamedTuple):
@@ -89,34 +250,30 @@ class RotaryPositions(Mechanism[RotaryConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Turn:
-        query_angle = self._angles(geometry.query_positions)
-        key_angle = self._angles(geometry.key_positions)
+        query_angle = self._angles(geometry.query_positions, lambda: geometry.query_lengths)
+        key_angle = self._angles(geometry.key_positions, lambda: geometry.key_lengths)
         return Turn(query_angle.cos(), query_angle.sin(), key_angle.cos(), key_angle.sin())
 
     @override
     def rotate(self, heads: Heads, prepared: Turn) -> Heads:
-        query = self._turn(heads.query, prepared.query_cosine, prepared.query_sine)
-        key = self._turn(heads.key, prepared.key_cosine, prepared.key_sine)
+        factor = 1.0 if self.config.scaling is None else self.config.scaling.amplitude()
+        of_query = prepared.query_cosine * factor, prepared.query_sine * factor
+        of_key = prepared.key_cosine * factor, prepared.key_sine * factor
+        layout = self.config.layout
+        query = turned_pairs(heads.query, *of_query, layout)
+        key = turned_pairs(heads.key, *of_key, layout)
         if not self.config.rotate_value:
             return Heads(query, key, heads.value)
-        return Heads(query, key, self._turn(heads.value, prepared.key_cosine, prepared.key_sine))
+        of_value = prepared.key_cosine, prepared.key_sine
+        return Heads(query, key, turned_pairs(heads.value, *of_value, layout))
 
     def _angles(
-        self, positions: Int[Tensor, "batch length"]
+        self, positions: Num[Tensor, "batch length"], lengths: Lengths
     ) -> Float[Tensor, "batch 1 length pairs"]:
-        rotated = self.config.rotated(self.dims)
-        frequency = inverse_frequencies(rotated // 2, rotated, self.config.base)
-        return angles(positions, frequency)[:, None]
-
-    def _turn(self, states: PerHead, cosine: Tensor, sine: Tensor) -> PerHead:
-        rotated = self.config.rotated(self.dims)
-        cosine, sine = cosine.to(states.dtype), sine.to(states.dtype)
-        turning, still = states[..., :rotated], states[..., rotated:]
-        if self.config.layout == "half":
-            first, second = turning.chunk(2, dim=-1)
+        rotated, base = self.config.rotated(self.dims), self.config.base
+        scaling = self.config.scaling
+        if scaling is None:
+            frequency = inverse_frequencies(rotated // 2, rotated, base)
         else:
-            first, second = turning[..., 0::2], turning[..., 1::2]
-        turned = (first * cosine - second * sine, second * cosine + first * sine)
-        if self.config.layout == "half":
-            return torch.cat([*turned, still], dim=-1)
-        return torch.cat([torch.stack(turned, dim=-1).flatten(-2), still], dim=-1)
+            frequency = scaling.frequencies(rotated, base, lengths)
+        return angles(positions, frequency)[:, None]

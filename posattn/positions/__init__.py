@@ -8,5 +8,11 @@ from posattn.positions.frequencies import Order as Order
 from posattn.positions.frequencies import angles as angles
 from posattn.positions.frequencies import inverse_frequencies as inverse_frequencies
 from posattn.positions.frequencies import sinusoids as sinusoids
+from posattn.positions.rotary_scaling import dynamic_ntk_frequencies as dynamic_ntk_frequencies
+from posattn.positions.rotary_scaling import ntk_frequencies as ntk_frequencies
+from posattn.positions.rotary_scaling import yarn_frequencies as yarn_frequencies
+from posattn.positions.rotary_scaling import yarn_range as yarn_range
+from posattn.positions.rotation import PairLayout as PairLayout
+from posattn.positions.rotation import turned_pairs as turned_pairs
 from posattn.positions.slopes import authors_slopes as authors_slopes
 from posattn.positions.slopes import plain_slopes as plain_slopes

@@ -1,4 +1,4 @@
-"""Sinusoids and rotary angles, always computed in float64 from exact integers and rounded once.
+"""Sinusoids and rotary angles, always computed in float64 and rounded once.
 
 A half-precision product of position and frequency is noise from a few hundred positions on, so no
 function here takes a dtype for the computation; the caller casts cosines and sines, never angles.
@@ -7,7 +7,7 @@ function here takes a dtype for the computation; the caller casts cosines and si
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Num
 from torch import Tensor
 
 Order = Literal["interleaved", "concatenated"]
@@ -22,14 +22,14 @@ def inverse_frequencies(
 
 
 def angles(
-    positions: Int[Tensor, "*any"], inverse_frequency: Float[Tensor, " frequencies"]
+    positions: Num[Tensor, "*any"], inverse_frequency: Float[Tensor, "*#any frequencies"]
 ) -> Float[Tensor, "*any frequencies"]:
     """Return position times frequency in float64, on the device of the positions."""
     return positions.double()[..., None] * inverse_frequency.to(positions.device)
 
 
 def sinusoids(
-    positions: Int[Tensor, "*any"], width: int, base: float, order: Order
+    positions: Num[Tensor, "*any"], width: int, base: float, order: Order
 ) -> Float[Tensor, "*any width"]:
     """Return sines and cosines of each position in float64.
 

@@ -55,6 +55,9 @@ def count_flops(
     runs += [(last, decoded)] * at_decoded
     parts = [_layer(encoder, layer, queries, keys, batch) for layer, queries in runs]
     size = encoder.hidden_size
+    # what is prepared once is prepared anew for the queries that are decoded only
+    prepared = sum(part.flops(encoder.dims(), length, keys).shared for part in encoder.mechanism)
+    prepared *= 2 if at_decoded else 1
     projections, attention, feed_forward, mechanism = (
         sum(part[index] for part in parts) / length for index in range(4)
     )
@@ -62,6 +65,7 @@ def count_flops(
     decoded_layers = [layer for layer, _ in runs[everywhere:]]
     for layers, queries in ((everywhere_layers, length), (decoded_layers, decoded)):
         mechanism += _shared(encoder, layers, queries, keys) / batch / length
+    mechanism += prepared / batch / length
     head = 2.0 * decoded * size * (size + vocab_size) / length
     return FlopCount(projections, attention, feed_forward, mechanism, head)
 

@@ -72,6 +72,8 @@ def _promised(case: MechanismCase) -> list[MechanismCheck]:
     if traits.adds_bias:
         promised.append(statement_checks.check_score_mod_equals_materialize)
         promised.append(statement_checks.check_terms_sum_to_the_bias)
+    if traits.places:
+        promised.append(state_checks.check_chance_moves_places_in_training_only)
     promised.append(
         position.check_position_reaches_the_output
         if traits.knows_position

@@ -9,6 +9,8 @@ from torch import Tensor
 from posattn.encoder.decoder import DecoderConfig, PlainDecoderConfig, decoders
 from posattn.encoder.init import initialize
 from posattn.encoder.model import MaskedLanguageModel
+from posattn.mechanisms import Places
+from posattn.mechanisms import registry as mechanisms
 from posattn.testing.expect import ensure, ensure_close, ensure_differs
 from posattn.testing.mechanism_case import MechanismCase
 
@@ -116,6 +118,33 @@ def check_first_values_come_from_seed_and_name(case: MechanismCase) -> None:
         ensure(torch.equal(found[1][name], value), f"{name} starts at random, not from the seed")
     moved = any(not torch.equal(found[2][name], value) for name, value in found[0].items())
     ensure(moved, "another seed gives the same first values")
+
+
+def check_chance_moves_places_in_training_only(case: MechanismCase) -> None:
+    """Places follow from the seed of training noise alone; evaluation draws nothing."""
+    mechanism = mechanisms.get(case.name)(case.config, case.encoder_config().dims())
+    positions = torch.arange(case.length(7))[None]
+
+    def placed(seed: int, training: bool) -> Tensor:
+        torch.manual_seed(seed)
+        return mechanism.place(Places(positions, None, training))
+
+    with torch.random.fork_rng(devices=[]):
+        ensure(torch.equal(placed(1, True), placed(1, True)), "one seed gives two sets of places")
+        what = "training never moves places: declare places=False"
+        ensure(any(not torch.equal(placed(1, True), placed(n, True)) for n in range(2, 9)), what)
+        ensure(torch.equal(placed(1, False), placed(2, False)), "evaluation places by chance")
+        before = torch.get_rng_state()
+        mechanism.place(Places(positions, None, False))
+        ensure(torch.equal(torch.get_rng_state(), before), "evaluation draws random numbers")
+        model, ids = case.model().train(), case.ids(2, 6)
+        outputs = []
+        for seed in (5, 5, *range(6, 14)):
+            torch.manual_seed(seed)
+            outputs.append(model.encoder(ids))
+    ensure(torch.equal(outputs[0], outputs[1]), "one seed gives two outputs in training")
+    differs = any(not torch.equal(outputs[0], other) for other in outputs[2:])
+    ensure(differs, "places of training do not reach the output")
 
 
 def check_decoding_selected_places_equals_decoding_all(case: MechanismCase) -> None:

@@ -4,7 +4,7 @@ import torch
 
 from posattn.backends import AttentionCall
 from posattn.bias import AttentionBias, Padding
-from posattn.mechanisms import Geometry, Heads, Mechanism
+from posattn.mechanisms import Geometry, Heads, Mechanism, Places
 from posattn.mechanisms import registry as mechanisms
 from posattn.shapes import Logits
 from posattn.testing.expect import ensure, ensure_close, ensure_differs
@@ -21,15 +21,19 @@ def check_active_hooks_are_the_declared_ones(case: MechanismCase) -> None:
     positions = torch.arange(length)[None]
     hidden = case.hidden(2, length)
     call = attention.call(hidden, hidden, attention.prepared(positions, positions))
-    heads = Heads(call.query, call.key, call.value)
+    split = hidden.unflatten(-1, (case.num_heads, -1)).transpose(1, 2)
+    heads = Heads(split, split, split)
     prepared = mechanism.prepare(Geometry(positions, positions, length - 1))
     turned = mechanism.rotate(heads, prepared)
     acts = {
         "adds_to_input": not torch.equal(mechanism.embed(hidden, positions), hidden),
-        "rotates": any(not torch.equal(a, b) for a, b in zip(turned, heads, strict=True)),
+        "rotates": any(not torch.equal(a, split) for a in turned),
         "adds_bias": call.bias is not None,
         "adds_values": call.relative_values is not None,
     }
+    if not case.traits.places:
+        placed = mechanism.place(Places(positions, None, True))
+        ensure(torch.equal(placed, positions), "place moves tokens: declare places=True")
     for trait, does in acts.items():
         declared = getattr(case.traits, trait)
         ensure(does == declared, f"traits() says {trait}={declared}, but the hook says {does}")

@@ -18,6 +18,10 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "interleaved": {"layout": "interleaved", "base": 500.0},
         "partial": {"fraction": 0.5},
         "rotated values": {"rotate_value": True},
+        "linear": {"scaling": {"kind": "linear", "factor": 3.0}},
+        "ntk": {"scaling": {"kind": "ntk", "factor": 4.0}, "layout": "interleaved"},
+        "dynamic ntk": {"scaling": {"kind": "dynamic_ntk", "factor": 2.0, "original_length": 3}},
+        "yarn": {"scaling": {"kind": "yarn", "factor": 4.0, "original_length": 8}},
         "second layer only": {"layers": [1]},
     },
     "alibi": {
@@ -91,5 +95,62 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "tied": {"max_positions": 40, "untie_cls": False},
         "relative": {"max_positions": 40, "relative": {"num_buckets": 6, "max_distance": 5}},
         "relative, tied": {"untie_cls": False, "relative": {"num_buckets": 4, "max_distance": 3}},
+    "cape": {
+        "default": {},
+        "centred, all scales": {
+            "centred": True,
+            "global_shift": 2.0,
+            "local_shift": 0.25,
+            "max_scale": 1.4,
+            "position_scale": 0.5,
+            "frequency_scale": 2.0,
+            "order": "concatenated",
+            "base": 100.0,
+        },
+        "global shift only": {"local_shift": 0.0, "max_scale": 1.0},
+    },
+    "mlp": {
+        "default": {},
+        "log, deep, normed": {"coordinate": "log", "depth": 3, "norm": True, "width": 6},
+        "swin": {
+            "coordinate": "swin",
+            "max_distance": 6,
+            "bound": 16.0,
+            "activation": "relu",
+            "output_bias": False,
+            "share": "layer",
+            "depth": 1,
+        },
+    },
+    "relative_logits": {
+        "default": {},
+        "near only": {"extent": 3, "rank": 2},
+        "causal": {"causal": True, "extent": 4, "rank": 5},
+    },
+    "pope": {
+        "default": {},
+        "spread, no bound": {"phase": "spread", "phase_bound": "none", "base": 100.0},
+        "symmetric": {"phase": "none"},
+    },
+    "randomized": {
+        "default": {"max_position": 48},
+        "learned": {
+            "mechanism": {"name": "learned", "max_positions": 50},
+            "max_position": 50,
+        },
+        "disentangled, spread": {
+            "mechanism": {"name": "disentangled", "projections": "own"},
+            "max_position": 64,
+            "evaluation": "spread",
+        },
+        "symmetric alibi in one layer": {
+            "mechanism": "alibi",
+            "max_position": 41,
+            "layers": [1],
+        },
+    },
+    "xpos": {
+        "causal": {"causal": True},
+        "half, fast decay": {"causal": True, "layout": "half", "scale_base": 16.0, "gamma": 0.8},
     },
 }

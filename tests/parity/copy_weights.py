@@ -200,8 +200,9 @@ def x_transformers(source: Source, num_layers: int) -> Tensors:
         found |= source.module(f"{block}.1.ff.2", f"{new}.feed_forward.output_proj")
         found[f"{new}.feed_forward_norm.weight"] = 1.0 + source.take(f"{block}.0.0.gamma")
     found["encoder.final_norm.weight"] = 1.0 + source.take("final_norm.gamma")
-    if "rotary_pos_emb.inv_freq" in source:
-        source.take("rotary_pos_emb.inv_freq")  # computed, not trained
+    for computed in ("rotary_pos_emb.inv_freq", "rotary_pos_emb.scale", "polar_pos_emb.inv_freq"):
+        if computed in source:
+            source.take(computed)
     return found | _zero_biases(found, "norm")
 
 

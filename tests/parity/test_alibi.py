@@ -1,8 +1,6 @@
 """ALiBi: slopes as in MPT and BLOOM, and x-transformers' encoders with ALiBi and with rotary pairs."""
 
-import warnings
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -12,16 +10,13 @@ from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
 from x_transformers import Encoder as TheirEncoder
 from x_transformers.x_transformers import AlibiPositionalBias
 
-from posattn.encoder.config import EncoderConfig
-from posattn.encoder.encoder import Encoder
 from posattn.mechanisms import ALiBi, ALiBiConfig, EncoderDims, Geometry, Heads, Site
 from posattn.positions import authors_slopes
 
-from .copy_weights import Source, x_transformers
-from .originals import HEADS, HIDDEN, TOLERANCE, VOCAB, difference, randomized, sample
+from .originals import HEADS, HIDDEN, TOLERANCE, difference, sample
+from .x_layers import pair
 
 Record = Callable[[str, object], None]
-DEPTH = 2
 
 
 @pytest.mark.parametrize("num_heads", [4, 6, 8, 12, 20])
@@ -46,43 +41,6 @@ def test_the_symmetric_bias_equals_that_of_x_transformers(num_heads: int) -> Non
     torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=0)
 
 
-def pair(mechanism: dict[str, Any], **options: Any) -> tuple[TheirEncoder, Encoder]:
-    """Return x-transformers' encoder and ours with its weights."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        original = TheirEncoder(
-            dim=HIDDEN,
-            depth=DEPTH,
-            heads=HEADS,
-            attn_dim_head=HIDDEN // HEADS,
-            ff_mult=2,
-            verbose=False,
-            **options,
-        )
-    original = randomized(original)
-    config = EncoderConfig(
-        hidden_size=HIDDEN,
-        num_layers=DEPTH,
-        num_heads=HEADS,
-        intermediate_size=2 * HIDDEN,
-        embedding_norm=False,
-        projection_bias="none",
-        norm={"placement": "pre", "eps": 1e-5},
-        mechanism=mechanism,
-    )
-    source = Source(original.state_dict())
-    tensors = {
-        key.removeprefix("encoder."): value for key, value in x_transformers(source, DEPTH).items()
-    }
-    assert source.unused() == []
-    encoder = Encoder(config, VOCAB).eval()
-    tensors["tokens.weight"] = torch.randn(
-        VOCAB, HIDDEN, generator=torch.Generator().manual_seed(2)
-    )
-    encoder.load_state_dict(tensors, strict=True)
-    return original, encoder
-
-
 CASES = {
     "alibi": ({"name": "alibi"}, {"alibi_pos_bias": True}),
     "rotary": (
@@ -101,7 +59,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_encoders_of_x_transformers_equal(case: str, record_property: Record) -> None:
     mechanism, options = CASES[case]
-    original, encoder = pair(mechanism, **options)
+    original, encoder = pair(TheirEncoder, mechanism, **options)
     gaps = []
     for length in (1, 6, 11, 24):
         ids, visible, _ = sample(length)

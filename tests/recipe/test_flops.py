@@ -49,6 +49,12 @@ def counted(recipe) -> int:
         "[{name: rope}, {name: fire, shared: true, layers: [0]}]",
         "{name: tupe, max_positions: 20}",
         "{name: tupe, max_positions: 20, untie_cls: false, relative: {}}",
+        "mlp",
+        "{name: mlp, share: layer, width: 6, depth: 3, layers: [1]}",
+        "relative_logits",
+        "pope",
+        "{name: relative_logits, extent: 4, rank: 3}",
+        "{name: relative_logits, extent: 4, causal: true}",
         "[{name: rope, layers: [0]}, {name: disentangled, layers: [1]}]",
     ],
 )

@@ -17,6 +17,7 @@ from posattn.mechanisms import (
     Heads,
     Mechanism,
     MechanismConfig,
+    Places,
     Site,
     Traits,
 )
@@ -315,7 +316,30 @@ class LooksAtPadding(Sound):
         return geometry.distance * geometry.key_positions.shape[1]
 
 
+class MovesSecretly(Sound):
+    """Sees the tokens elsewhere in training, and does not say so."""
+
+    @override
+    def place(self, places: Places) -> Tensor:
+        return places.positions + (places.seed % 7 + 1 if places.training else 0)
+
+
+class MovesInEvaluation(Sound):
+    """Draws positions in evaluation too."""
+
+    class Config(BrokenConfig):
+        @override
+        def traits(self) -> Traits:
+            return Traits(adds_bias=True, places=True)
+
+    @override
+    def place(self, places: Places) -> Tensor:
+        return places.positions * (places.seed % 97 + 1)
+
+
 FAULTS: dict[type[Mechanism[Any]], tuple[str, str]] = {
+    MovesSecretly: ("active_hooks_are_the_declared_ones", "declare places=True"),
+    MovesInEvaluation: ("chance_moves_places_in_training_only", "evaluation places by chance"),
     IndexForPosition: ("positions_may_be_any_integers", "logits at chosen positions: off by"),
     TwoStatements: ("score_mod_equals_materialize", "score_mod against materialize"),
     TermThatDoesNothing: ("terms_sum_to_the_bias", "term 'nothing' is zero everywhere"),
