@@ -29,8 +29,12 @@ MECHANISMS = (
     "sandwich",
     "fire",
     "tupe",
-    *("none", "learned", "sinusoidal", "rope", "alibi", "transformer_xl", "disentangled"),
-    *("xpos", "randomized", "cape", "mlp", "relative_logits", "pope"),
+    "xpos",
+    "randomized",
+    "cape",
+    "mlp",
+    "relative_logits",
+    "pope",
 )
 PUBLISHED = {
     # parameters of the published masked language models, in millions, without what ours leave out

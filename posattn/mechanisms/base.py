@@ -58,6 +58,7 @@ class Flops(NamedTuple):
 
     per_sequence: int = 0  # in one attention layer, for one sequence
     per_forward: int = 0  # in one attention layer, however many sequences there are
+    per_prepare: int = 0  # in `prepare`, for all layers and all sequences together
     per_encoder: int = 0  # in all layers that see the same queries together, however many sequences
 
 
@@ -67,7 +68,6 @@ class FanInLinear(nn.Linear):
     For small networks inside a mechanism: at the encoder's `initializer_range`, made for wide
     projections, what such a network returns would vanish, and its gradient with it.
     """
-    shared: int = 0  # in `prepare`, for all layers and all sequences together
 
 
 class LayerPattern(FrozenConfig):

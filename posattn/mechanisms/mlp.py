@@ -91,7 +91,7 @@ class MLPBiasConfig(MechanismConfig):
         rows, width = 2 * max(num_queries, num_keys) - 1, self.inner_width(dims)
         network = 2 * rows * width * (1 + (self.depth - 1) * width + dims.num_heads)
         if self.share == "encoder":
-            return Flops(shared=network)
+            return Flops(per_prepare=network)
         return Flops(per_forward=network)
 
 

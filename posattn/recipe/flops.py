@@ -56,7 +56,9 @@ def count_flops(
     parts = [_layer(encoder, layer, queries, keys, batch) for layer, queries in runs]
     size = encoder.hidden_size
     # what is prepared once is prepared anew for the queries that are decoded only
-    prepared = sum(part.flops(encoder.dims(), length, keys).shared for part in encoder.mechanism)
+    prepared = sum(
+        part.flops(encoder.dims(), length, keys).per_prepare for part in encoder.mechanism
+    )
     prepared *= 2 if at_decoded else 1
     projections, attention, feed_forward, mechanism = (
         sum(part[index] for part in parts) / length for index in range(4)

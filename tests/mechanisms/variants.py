@@ -95,6 +95,7 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "tied": {"max_positions": 40, "untie_cls": False},
         "relative": {"max_positions": 40, "relative": {"num_buckets": 6, "max_distance": 5}},
         "relative, tied": {"untie_cls": False, "relative": {"num_buckets": 4, "max_distance": 3}},
+    },
     "cape": {
         "default": {},
         "centred, all scales": {
