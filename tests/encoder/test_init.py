@@ -73,6 +73,8 @@ def test_nothing_depends_on_the_global_generator() -> None:
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_biases_are_zero_norms_are_one_and_tables_have_the_range_asked_for(name: str) -> None:
     for full, tensor in values(MECHANISMS[name], hidden_size=64, initializer_range=0.5).items():
+        if "fire.linears" in full or "network.linears" in full:
+            continue  # a small network: its own rule is tested below
         if full.endswith("bias"):
             assert not tensor.any(), full
         elif "norm" in full:
