@@ -15,6 +15,7 @@ from jaxtyping import Int
 from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
+from posattn.admission import class_check
 from posattn.bias import AttentionBias, RelativeValues, VisibilityRule
 from posattn.config import FrozenConfig, Many, NamedConfig, open_field
 from posattn.positions import distances
@@ -208,5 +209,7 @@ class Mechanism(nn.Module, ABC, Generic[C]):
         return None
 
 
-mechanisms: Registry[type[Mechanism[Any]]] = Registry("mechanism", "posattn.mechanisms")
+mechanisms: Registry[type[Mechanism[Any]]] = Registry(
+    "mechanism", "posattn.mechanisms", class_check(Mechanism, config=MechanismConfig)
+)
 AnyMechanismConfig = open_field(mechanisms, MechanismConfig)

@@ -13,9 +13,9 @@ from posattn.comparison.report.blocks import (
     numbers,
     words,
 )
-from posattn.comparison.report.figures import Figure
 from posattn.comparison.results_schema import ArmResult, Contrast, Results
 from posattn.comparison.statistics import Summary, summarize
+from posattn.figures import Figure
 
 Figures = dict[str, Figure]
 

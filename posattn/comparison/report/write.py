@@ -11,14 +11,16 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from posattn.comparison.report.facts import fact_sections
-from posattn.comparison.report.figures import Figure, study_figures
 from posattn.comparison.report.quality import quality_sections
+from posattn.comparison.report.study_figures import study_figures
 from posattn.comparison.results import collect
 from posattn.errors import PosattnError
+from posattn.figures import Figure, standalone, style_sheet
 from posattn.training.durable import write_bytes
 
 NO_BREAK = "\u00a0"
-TEMPLATES = ("report.html.j2", "blocks.html.j2", "report.md.j2", "style.css", "figure.css")
+TEMPLATES = ("report.html.j2", "blocks.html.j2", "report.md.j2")
+STYLES = ("style.css", "figure.css")
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def write_report(out: Path) -> ReportPaths:
     try:
         paths.figures.mkdir(exist_ok=True)
         for figure in figures.values():
-            write_bytes(paths.figures / f"{figure.name}.svg", standalone(figure).encode())
+            write_bytes(paths.figures / f"{figure.name}.svg", standalone(figure.wide).encode())
             write_bytes(paths.figures / f"{figure.name}.csv", _csv(figure).encode())
         write_bytes(paths.results, f"{results.to_json()}\n".encode())
         write_bytes(paths.markdown, markdown.encode())
@@ -60,13 +62,6 @@ def write_report(out: Path) -> ReportPaths:
     except OSError as error:
         raise PosattnError(f"the report cannot be written to {out}: {error}") from error
     return paths
-
-
-def standalone(figure: Figure) -> str:
-    """Return the wide figure as a file of its own, with colours for light and dark."""
-    style = f"<style>{_template('figure.css')} svg{{background:var(--paper)}}</style>"
-    head, rest = figure.wide.split(">", 1)
-    return f"{head}>{style}{rest}\n"
 
 
 def markdown_text(text: str) -> str:
@@ -90,7 +85,12 @@ def whole_numbers(text: str) -> str:
 
 def _environment() -> Environment:
     environment = Environment(
-        loader=DictLoader({name: _template(name) for name in TEMPLATES}),
+        loader=DictLoader(
+            {
+                **{name: _template(name) for name in TEMPLATES},
+                **{name: style_sheet(name) for name in STYLES},
+            }
+        ),
         autoescape=lambda name: bool(name and ".html" in name),
         undefined=StrictUndefined,
         trim_blocks=True,

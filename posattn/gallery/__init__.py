@@ -1,0 +1,1 @@
+"""The gallery: every registered mechanism drawn and measured from its real code."""
