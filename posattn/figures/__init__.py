@@ -3,4 +3,4 @@
 from posattn.figures.figure import Figure as Figure
 from posattn.figures.figure import make_figure as make_figure
 from posattn.figures.figure import standalone as standalone
-from posattn.figures.figure import style_sheet as style_sheet
+from posattn.figures.page import page_environment as page_environment

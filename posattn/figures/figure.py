@@ -1,4 +1,4 @@
-"""`Figure`: a drawing in two widths with its words and its data; and the style sheets around it."""
+"""`Figure`: a drawing in two widths with its words and its data; and the files beside it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,11 +42,11 @@ def make_figure(
 
 def standalone(svg: str) -> str:
     """Return an `svg` element as a file of its own, with colours for light and dark."""
-    style = f"<style>{style_sheet('figure.css')} svg{{background:var(--paper)}}</style>"
+    style = f"<style>{shared_file('figure.css')} svg{{background:var(--paper)}}</style>"
     head, rest = svg.split(">", 1)
     return f"{head}>{style}{rest}\n"
 
 
-def style_sheet(name: str) -> str:
-    """Return `figure.css`, for drawings, or `style.css`, for the page around them."""
+def shared_file(name: str) -> str:
+    """Return `figure.css`, for drawings, `style.css`, for the page around them, or its macros."""
     return (files("posattn.figures") / name).read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ import pytest
 from study_folders import CONTROL, EIGHT_ARMS, FakeArm, write_json, write_study
 
 from posattn.comparison.report import write_report
-from posattn.comparison.report.write import markdown_text
 from posattn.errors import PosattnError, RecipeError
+from posattn.figures.page import markdown_text
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 
