@@ -10,6 +10,7 @@ from posattn.comparison.control import DeclaredFactors, Finding, check_arms
 from posattn.comparison.differences import describe, differences, under, written_changes
 from posattn.comparison.study import STUDY_WORDS, Study
 from posattn.errors import RecipeError
+from posattn.recipe.card import make_contract
 from posattn.recipe.difference import flatten
 from posattn.recipe.merge import merge
 from posattn.recipe.reader import Document
@@ -185,4 +186,5 @@ def _arm_to_json(arm: Arm) -> dict[str, Any]:
         "changes": dict(arm.changes),
         "recipe_digest": recipe_digest(arm.recipe),
         "recipe": recipe_data(arm.recipe),
+        "contract": make_contract(arm.recipe),
     }

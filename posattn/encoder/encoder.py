@@ -90,6 +90,8 @@ class Encoder(nn.Module):
     def embed(self, ids: Ids, segments: Ids | None, context: Context) -> Hidden:
         """Return token, segment and position embeddings, summed, normalised, dropped out."""
         hidden = self.tokens(ids)
+        if context.tokens.visible is not None:  # not even NaN gets from padding to real tokens
+            hidden = hidden.masked_fill(~context.tokens.visible[:, :, None], 0.0)
         if self.config.embedding_scale == "sqrt_hidden":
             hidden = hidden * self.config.hidden_size**0.5
         if self.config.segments:

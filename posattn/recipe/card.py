@@ -12,7 +12,12 @@ Card = dict[str, dict[str, str | int]]
 
 
 def make_card(recipe: Recipe, vocab_size: int | None = None) -> Card:
-    """Return the contract: for each part of the recipe, its lines."""
+    """Return the contract with the numbers that follow from it: parameters and operations."""
+    return {**make_contract(recipe), **_numbers(recipe, vocab_size)}
+
+
+def make_contract(recipe: Recipe) -> Card:
+    """Return what the recipe computes: for each part, its lines."""
     encoder = recipe.encoder
     card: Card = {"encoder": _encoder(encoder)}
     for index, part in enumerate(encoder.mechanism, start=1):
@@ -21,7 +26,6 @@ def make_card(recipe: Recipe, vocab_size: int | None = None) -> Card:
     card["absolute position"] = _absolute(recipe)
     card["readout"] = {**recipe.decoder.card(encoder), "head": _head(encoder)}
     card["objective"] = _objective(recipe)
-    card.update(_numbers(recipe, vocab_size))
     return card
 
 
@@ -103,6 +107,15 @@ def _head(encoder: EncoderConfig) -> str:
     )
 
 
+def _vocabulary(recipe: Recipe, vocab_size: int | None) -> str:
+    if vocab_size is not None:
+        return f"vocabulary {vocab_size:,}"
+    expected = recipe.data.tokenizer.expected_vocab_size()
+    return (
+        f"vocabulary {expected:,}, the tokenizer's limit; trained on little text, it may stay below"
+    )
+
+
 def _numbers(recipe: Recipe, vocab_size: int | None) -> Mapping[str, dict[str, str | int]]:
     checked = check_recipe(recipe, vocab_size)
     flops = count_flops(recipe, vocab_size=vocab_size)
@@ -112,6 +125,7 @@ def _numbers(recipe: Recipe, vocab_size: int | None) -> Mapping[str, dict[str, s
             "total": checked.parameters,
             "position only": checked.position_parameters,
             "token table": checked.embedding_parameters,
+            "counted at": _vocabulary(recipe, vocab_size),
         },
         "FLOPs per token, forward": {
             "total": round(flops.total),

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from study_folders import EIGHT_ARMS, FakeArm, mechanism, write_json, write_study
 
 from posattn.comparison.results import collect
 from posattn.comparison.results_schema import Results
 from posattn.errors import DataError, RecipeError, UnknownName
+from tests.comparison.study_folders import EIGHT_ARMS, FakeArm, mechanism, write_json, write_study
 
 
 @pytest.fixture(scope="module")

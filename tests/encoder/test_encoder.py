@@ -108,6 +108,23 @@ def test_real_tokens_do_not_depend_on_padding_nor_on_what_it_holds(name: str, si
         assert largest(ours[visible], alone.flatten(0, 1)) < 1e-5 * scale
 
 
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_nan_in_the_padding_row_reaches_no_real_token_and_no_gradient(name: str) -> None:
+    made = model(MECHANISMS[name])
+    tokens = ids(2, LENGTH)
+    visible = torch.ones(2, LENGTH, dtype=torch.bool)
+    visible[1, 5:] = False
+    tokens = tokens.masked_fill(~visible, 0)
+    tokens[visible & (tokens == 0)] = 1
+    with torch.no_grad():
+        made.encoder.tokens.weight[0] = torch.nan
+    states = made.encoder(tokens, visible=visible)[visible]
+    states.square().sum().backward()
+    assert bool(states.isfinite().all())
+    gradients = [p.grad for p in made.encoder.parameters() if p.grad is not None]
+    assert all(bool(gradient.isfinite().all()) for gradient in gradients)
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_given_positions_shift_translation_invariant_mechanisms_nowhere(name: str) -> None:

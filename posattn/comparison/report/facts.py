@@ -207,7 +207,7 @@ def shown(value: object) -> str:
     if value is None:
         return wording.NONE
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return "true" if value else "false"
     if isinstance(value, int) and abs(value) >= 10_000:
         return wording.count(value)
     if isinstance(value, dict):
