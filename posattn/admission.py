@@ -30,7 +30,8 @@ def class_check(*bases: type, config: type[BaseModel] | None = None) -> Check:
             return f"the name '{name}' is not lower-case letters, digits and '_'"
         wanted = " or ".join(base.__name__ for base in bases)
         if not isinstance(entry, type):
-            return f"{entry!r} is not a class; it must be a class derived from {wanted}"
+            shown = getattr(entry, "__qualname__", repr(entry))
+            return f"{shown} is not a class; it must be a class derived from {wanted}"
         base = next((base for base in bases if issubclass(entry, base)), None)
         if base is None:
             return f"{entry.__name__} is not derived from {wanted}"

@@ -81,18 +81,18 @@ def _exhibit(name: str, cost: Cost, shipped: list[str]) -> Exhibit:
 def knowledge(traits: Traits, max_length: int | None) -> dict[str, str]:
     """Return what a mechanism can and cannot know, as its traits state it."""
     if not traits.knows_position:
-        order, direction = "no: the tokens are a bag", "no"
+        order, direction = "no (the tokens are a bag)", "no"
     else:
         order = "yes"
-        direction = "yes" if traits.knows_direction else "no: left and right mirror each other"
+        direction = "yes" if traits.knows_direction else "no (left and right mirror each other)"
     absolute = "no" if traits.translation_invariant else "yes"
-    beyond = "yes: no limit" if max_length is None else f"no: at most {max_length:,} tokens"
+    beyond = "yes (no limit)" if max_length is None else f"no (at most {max_length:,} tokens)"
     return {
         "order of the tokens": order,
         "direction": direction,
         "absolute position": absolute,
         "runs beyond the training length": beyond,
-        "sees later tokens": "no: causal" if traits.causal else "yes",
+        "sees later tokens": "no (causal)" if traits.causal else "yes",
     }
 
 

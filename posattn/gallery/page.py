@@ -56,7 +56,7 @@ def conditions(gallery: Gallery) -> str:
 def _row(exhibit: Exhibit, base: Cost) -> list[str]:
     knows, cost = exhibit.knows, exhibit.cost
     short = [
-        knows.get(key, "unknown").partition(":")[0]
+        knows.get(key, "unknown").partition(" (")[0]
         for key in ("direction", "absolute position", "runs beyond the training length")
     ]
     return [

@@ -87,12 +87,12 @@ def test_costs_are_those_of_the_mechanism_beside_none():
 
 
 def test_knowledge_is_read_from_the_traits():
-    assert knowledge(Traits(knows_direction=False), None)["direction"].startswith("no: left")
+    assert knowledge(Traits(knows_direction=False), None)["direction"].startswith("no (left")
     assert knowledge(Traits(knows_position=False), None)["order of the tokens"].startswith("no")
     absolute = knowledge(Traits(translation_invariant=False, causal=True), 1512)
     assert absolute["absolute position"] == "yes"
-    assert absolute["runs beyond the training length"] == "no: at most 1,512 tokens"
-    assert absolute["sees later tokens"] == "no: causal"
+    assert absolute["runs beyond the training length"] == "no (at most 1,512 tokens)"
+    assert absolute["sees later tokens"] == "no (causal)"
 
 
 class Wellformed(HTMLParser):

@@ -38,7 +38,7 @@ evaluations: [{name: validation, tokens: 200}, {name: weight}]
 REFUSED = {
     "wrong_hook": "WrongHook.bias(self, query, key) has the wrong signature; it is called as bias(self",
     "takes_layers": "the option 'layers' of TakesLayersConfig shadows posattn's own",
-    "function": "is not a class; it must be a class derived from Mechanism",
+    "function": "a_function is not a class; it must be a class derived from Mechanism",
     "gone": "No module named 'posattn_samples.not_there'",
 }
 
