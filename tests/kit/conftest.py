@@ -1,5 +1,6 @@
 """Fixtures: a package installed with pip into a folder of its own, and posattn run beside it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+DRIVER = """
+import contextlib, io, json, sys
+from posattn.cli.main import run
+results = []
+for arguments in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            run(arguments)
+        except SystemExit as end:
+            results.append((end.code or 0, out.getvalue(), err.getvalue()))
+print(json.dumps(results))
+"""
 
 
 @pytest.fixture
@@ -27,17 +41,23 @@ def install(tmp_path):
 
 @pytest.fixture
 def posattn_beside(tmp_path):
-    """A function that runs the command line in a process that sees the folder `site`."""
+    """A function that runs command lines one after the other in a process that sees `site`.
 
-    def call(site, *arguments):
+    It returns (exit code, stdout, stderr) of each.
+    """
+
+    def call(site, *commands):
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)]),
             "OMP_NUM_THREADS": "1",
         }
-        command = [sys.executable, "-m", "posattn", *map(str, arguments)]
-        return subprocess.run(
+        words = [[str(word) for word in command] for command in commands]
+        command = [sys.executable, "-c", DRIVER, json.dumps(words)]
+        done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
         )
+        assert done.returncode == 0, done.stderr
+        return [tuple(result) for result in json.loads(done.stdout.splitlines()[-1])]
 
     return call

@@ -74,15 +74,18 @@ def test_the_package_works_as_it_is_written(tmp_path, install, posattn_beside):
     """Installed with pip it is listed, valid in its recipe and study, and passes its own tests."""
     write_package("far_away", tmp_path / "new")
     site = install(tmp_path / "new")
-    listed = json.loads(posattn_beside(site, "list", "mechanisms", "--json").stdout)
-    row = next(row for row in listed if row["name"] == "far_away")
+    listed, valid, checked = posattn_beside(
+        site,
+        ["list", "mechanisms", "--json"],
+        ["validate", tmp_path / "new/recipes/far_away_study.yaml"],
+        ["check-mechanism", "far_away", "--set", "reach=2", "--json"],
+    )
+    row = next(row for row in json.loads(listed[1]) if row["name"] == "far_away")
     assert row["from"] == "posattn-far-away"
     assert row["options"]["reach"] == 4
-    done = posattn_beside(site, "validate", tmp_path / "new/recipes/far_away_study.yaml")
-    assert done.returncode == 0, done.stderr
-    checked = posattn_beside(site, "check-mechanism", "far_away", "--set", "reach=2", "--json")
-    assert checked.returncode == 0, checked.stdout
-    assert json.loads(checked.stdout)["passed"] is True
+    assert valid[0] == 0, valid[2]
+    assert checked[0] == 0, checked[1]
+    assert json.loads(checked[1])["passed"] is True
     code = f"import sys; sys.path.insert(0, {str(site)!r}); import pytest; sys.exit(pytest.main())"
     tests = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path / "new", capture_output=True, text=True
