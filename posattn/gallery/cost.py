@@ -18,6 +18,7 @@ from posattn.encoder.decoders import PlainDecoderConfig
 from posattn.encoder.init import initialize
 from posattn.encoder.model import MaskedLanguageModel, position_parameters
 from posattn.errors import IncompatibleParts
+from posattn.gallery.example import example
 from posattn.training.environment import cpu_model
 
 BASELINE = "none"
@@ -53,9 +54,7 @@ class Contestant:
 
     def __init__(self, name: str) -> None:
         """Build the model."""
-        config = EncoderConfig.model_validate(
-            {"mechanism": name, "hidden_dropout": 0.0, "attention_dropout": 0.0}
-        )
+        config = example(name)
         limit = config.max_length()
         if limit is not None and limit < LENGTH:
             raise IncompatibleParts(f"takes at most {limit} tokens; {LENGTH} are measured")

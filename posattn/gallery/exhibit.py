@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from posattn.encoder.config import EncoderConfig
 from posattn.figures.figure import Figure
 from posattn.gallery.cost import Cost, measure
+from posattn.gallery.example import example, shipped_uses
 from posattn.gallery.figures import distance_figure, pattern_figure
 from posattn.gallery.portrait import draw_portrait
 from posattn.mechanisms import Traits, registry
-from posattn.recipe.reader import read_file
-from posattn.recipe.shipped import shipped_names
 from posattn.recipe.writer import write_yaml
 
 
@@ -48,12 +46,11 @@ def make_gallery(rounds: int, say: Callable[[str], None]) -> Gallery:
     """Return the gallery of all mechanisms that are registered; what fails is said in its place."""
     names = registry.names()
     costs, conditions = measure(names, rounds, say)
-    shipped = _shipped()
-    exhibits = [_exhibit(name, costs[name], shipped.get(name, [])) for name in names]
+    exhibits = [_exhibit(name, costs[name]) for name in names]
     return Gallery(exhibits, conditions)
 
 
-def _exhibit(name: str, cost: Cost, shipped: list[str]) -> Exhibit:
+def _exhibit(name: str, cost: Cost) -> Exhibit:
     entry = registry.get(name)
     citation, details = _words(entry)
     plugin = registry.plugins().get(name)
@@ -61,8 +58,9 @@ def _exhibit(name: str, cost: Cost, shipped: list[str]) -> Exhibit:
     knows: Mapping[str, str] = {}
     card: Mapping[str, str] = {}
     recipe, figures, problem = "", [], ""
+    shipped = [use for use, _ in shipped_uses(name)]
     try:
-        config = EncoderConfig.model_validate({"mechanism": name})
+        config = example(name)
         part = config.mechanism[0]
         options = part.model_dump(mode="json", exclude={"layers"})
         recipe = write_yaml({"encoder": {"mechanism": options}}).rstrip()
@@ -102,14 +100,3 @@ def _words(entry: type) -> tuple[str, str]:
     text = inspect.getdoc(module) or inspect.getdoc(entry) or entry.__name__
     first, _, rest = text.partition("\n\n")
     return " ".join(first.split()), rest.rstrip()
-
-
-def _shipped() -> dict[str, list[str]]:
-    """Return the names of the shipped recipes that use each mechanism."""
-    found: dict[str, list[str]] = {}
-    for recipe, path in shipped_names("recipe").items():
-        parts = read_file(path).data.get("encoder", {}).get("mechanism", [])
-        for part in parts if isinstance(parts, list) else [parts]:
-            name = part.get("name") if isinstance(part, dict) else part
-            found.setdefault(str(name), []).append(recipe)
-    return found

@@ -1,6 +1,6 @@
 """What a mechanism adds to the logits of an attention layer when all tokens hold the same content.
 
-The layer is the encoder's own, with the mechanism's real code: content is a vector of ones, query and
+The layer is the first of an encoder, with the mechanism's real code: content is a vector of ones, query and
 key projections are the identity, so the content product is one and the same for every pair, and
 what is left after it is subtracted comes from position. Other projections and tables, which
 training would fill, are drawn once from N(0, 1 / inputs) and N(0, 1).
@@ -13,13 +13,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from posattn.backends import logits_by_term
-from posattn.backends import registry as backends
-from posattn.encoder.attention import MultiHeadAttention
-from posattn.encoder.config import EncoderConfig
+from posattn.backends import AttentionCall, logits_by_term
+from posattn.encoder.decoders import PlainDecoderConfig
 from posattn.encoder.init import named_generator
-from posattn.encoder.position import PositionStack
-from posattn.mechanisms import Geometry
+from posattn.encoder.model import MaskedLanguageModel
+from posattn.gallery.example import example
 
 HIDDEN_SIZE, NUM_HEADS = 64, 4
 LENGTH = 65
@@ -45,51 +43,34 @@ class Portrait:
         return [0] if same else list(range(len(self.added)))
 
 
-class _Layer(nn.Module):
-    """One attention layer in which the mechanism acts."""
-
-    def __init__(self, config: EncoderConfig) -> None:
-        super().__init__()
-        part = config.mechanism[0]
-        layer = next(index for index in range(config.num_layers) if part.acts_in(index))
-        self.stack = PositionStack(config)
-        self.attention = MultiHeadAttention(config, self.stack, layer, backends.get("eager")())
-
-
 def draw_portrait(name: str) -> Portrait:
-    """Return the portrait of a mechanism with its default options; raises what its code raises."""
-    config = EncoderConfig.model_validate(
-        {
-            "hidden_size": HIDDEN_SIZE,
-            "num_heads": NUM_HEADS,
-            "hidden_dropout": 0.0,
-            "attention_dropout": 0.0,
-            "mechanism": name,
-        }
-    )
+    """Return the portrait of a mechanism with the gallery's options; raises what its code raises."""
+    config = example(name, hidden_size=HIDDEN_SIZE, num_heads=NUM_HEADS, embedding_norm=False)
     limit = config.max_length()
     length = LENGTH if limit is None else min(LENGTH, limit)
-    layer = _Layer(config).double().eval()
-    settle(layer)
+    model = MaskedLanguageModel(config, PlainDecoderConfig(), vocab_size=2).double().eval()
+    settle(model)
+    calls: list[AttentionCall] = []
     with torch.no_grad():
-        positions = torch.arange(length)[None]
-        content = torch.ones(1, length, HIDDEN_SIZE, dtype=torch.float64)
-        hidden = layer.stack.embed(content, positions)
-        geometry = Geometry(positions, positions, length - 1)
-        prepared = layer.stack.prepare(geometry, (), None)
-        call = layer.attention.call(hidden, hidden, prepared)
-        logits = sum(logits_by_term(call).values(), torch.zeros((), dtype=torch.float64))
-        added = logits - call.scale * (HIDDEN_SIZE // NUM_HEADS)
-        shape = (NUM_HEADS, length, length)
-        pairs = call.visibility.pairs
-        visible = torch.ones(shape, dtype=torch.bool) if pairs is None else pairs[0].expand(shape)
+        ids = torch.ones(1, length, dtype=torch.long)
+        model(ids, observer=lambda call, content_term: calls.append(call))
+    acting = next(layer for layer in range(len(calls)) if config.mechanism[0].acts_in(layer))
+    return _portrait(calls[acting], length)
+
+
+def _portrait(call: AttentionCall, length: int) -> Portrait:
+    logits = sum(logits_by_term(call).values(), torch.zeros((), dtype=torch.float64))
+    added = logits - call.scale * (HIDDEN_SIZE // NUM_HEADS)
+    shape = (NUM_HEADS, length, length)
+    pairs = call.visibility.pairs
+    visible = torch.ones(shape, dtype=torch.bool) if pairs is None else pairs[0].expand(shape)
     return Portrait(added.expand(1, *shape)[0], visible)
 
 
-def settle(layer: nn.Module) -> None:
+def settle(model: MaskedLanguageModel) -> None:
     """Give every parameter the value that the portrait is drawn with."""
     with torch.no_grad():
-        for prefix, part in layer.named_modules():
+        for prefix, part in model.named_modules():
             for name, parameter in part.named_parameters(prefix, recurse=False):
                 noise = torch.randn(parameter.shape, generator=named_generator(0, name)).double()
                 if name.endswith(("attention.query_proj.weight", "attention.key_proj.weight")):
@@ -100,3 +81,4 @@ def settle(layer: nn.Module) -> None:
                     parameter.zero_()
                 elif isinstance(part, nn.Embedding) or not parameter.any():
                     parameter.copy_(noise)
+        model.encoder.tokens.weight.fill_(1.0)
