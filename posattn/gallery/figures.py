@@ -11,7 +11,7 @@ REACH = 32
 
 
 def pattern_figure(name: str, portrait: Portrait) -> Figure:
-    """Return heat maps of what is added to each logit, for the first tokens, head by head."""
+    """Return heat maps of the logits of the first tokens, head by head."""
     maps = []
     heads = portrait.heads()
     for head in heads:
@@ -34,8 +34,8 @@ def pattern_figure(name: str, portrait: Portrait) -> Figure:
     return make_figure(
         f"{name}-pattern",
         f"{name}: pattern over queries and keys",
-        f"Added to the logits of the first {shown} tokens when all hold the same content. One scale for "
-        "all heads; colour grows with the square root.",
+        f"Logits of the first {shown} tokens when all hold the same content, against the head's mean at "
+        "distance 0. One scale for all heads; colour grows with the square root.",
         f"Largest change of a logit: {ranges}.",
         lambda width: draw_heat(heat, width),
         ("head", "query", "key", "added"),
@@ -44,7 +44,7 @@ def pattern_figure(name: str, portrait: Portrait) -> Figure:
 
 
 def distance_figure(name: str, portrait: Portrait) -> Figure:
-    """Return the mean of what is added over all pairs at each distance, head by head."""
+    """Return the mean logit over all pairs at each distance, head by head."""
     heads = portrait.heads()
     series = [_series(portrait, head, heads) for head in heads]
     chart = LineChart(
@@ -60,7 +60,7 @@ def distance_figure(name: str, portrait: Portrait) -> Figure:
         f"{name}-distance",
         f"{name}: effect of distance",
         f"{caption}.",
-        f"What position adds to a logit by distance, from {-REACH} to {REACH}.",
+        f"The logit by distance, from {-REACH} to {REACH}.",
         lambda width: draw_lines(chart, width),
         ("head", "distance", "mean", "sd"),
         rows,

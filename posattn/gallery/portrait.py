@@ -1,9 +1,9 @@
-"""What a mechanism adds to the logits of an attention layer when all tokens hold the same content.
+"""How the logits of an attention layer depend on place when all tokens hold the same content.
 
-The layer is the first of an encoder, with the mechanism's real code: content is a vector of ones, query and
-key projections are the identity, so the content product is one and the same for every pair, and
-what is left after it is subtracted comes from position. Other projections and tables, which
-training would fill, are drawn once from N(0, 1 / inputs) and N(0, 1).
+The layer is the first of an encoder, with the mechanism's real code: content is a vector of ones, and query
+and key projections are the identity, so that whatever differs between pairs comes from position. Each
+head's mean at distance 0 is taken off, because softmax ignores a constant. Other projections and
+tables, which training would fill, are drawn once from N(0, 1 / inputs) and N(0, 1).
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,13 @@ from posattn.gallery.example import example
 
 HIDDEN_SIZE, NUM_HEADS = 64, 4
 LENGTH = 65
+ROUNDING = 1e-9
 
 
 @final
 @dataclass(frozen=True)
 class Portrait:
-    """What position adds to each logit, and which keys each query sees."""
+    """Each logit against the head's mean at distance 0, and which keys each query sees."""
 
     added: Float[Tensor, "heads length length"]
     visible: Bool[Tensor, "heads length length"]
@@ -60,11 +61,13 @@ def draw_portrait(name: str) -> Portrait:
 
 def _portrait(call: AttentionCall, length: int) -> Portrait:
     logits = sum(logits_by_term(call).values(), torch.zeros((), dtype=torch.float64))
-    added = logits - call.scale * (HIDDEN_SIZE // NUM_HEADS)
     shape = (NUM_HEADS, length, length)
+    logits_HQK = logits.expand(1, *shape)[0]
+    added = logits_HQK - logits_HQK.diagonal(dim1=1, dim2=2).mean(-1)[:, None, None]
+    added = added.where(added.abs() > ROUNDING, 0.0)
     pairs = call.visibility.pairs
     visible = torch.ones(shape, dtype=torch.bool) if pairs is None else pairs[0].expand(shape)
-    return Portrait(added.expand(1, *shape)[0], visible)
+    return Portrait(added, visible)
 
 
 def settle(model: MaskedLanguageModel) -> None:
