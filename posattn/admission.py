@@ -160,7 +160,7 @@ def _shadowing(name: str, config: type[BaseModel], base: type[BaseModel]) -> Ite
     elif get_args(config.model_fields["name"].annotation) != (name,):
         yield f"{title}.name shadows ours; write name: Literal[{name!r}] = {name!r}"
     own = {key for cls in config.__mro__ if cls not in base.__mro__ for key in _annotated(cls)}
-    for field in sorted(own - {"name"}):
+    for field in sorted(own & set(config.model_fields) - {"name"}):
         if field in base.model_fields:
             yield f"the option '{field}' of {title} shadows posattn's own; rename it"
         elif hasattr(base, field):

@@ -38,7 +38,7 @@ def pattern_figure(name: str, portrait: Portrait) -> Figure:
         "distance 0. One scale for all heads; colour grows with the square root.",
         f"Largest change of a logit: {ranges}.",
         lambda width: draw_heat(heat, width),
-        ("head", "query", "key", "added"),
+        ("head", "query", "key", "logit"),
         rows_,
     )
 
@@ -48,7 +48,9 @@ def distance_figure(name: str, portrait: Portrait) -> Figure:
     heads = portrait.heads()
     series = [_series(portrait, head, heads) for head in heads]
     chart = LineChart(
-        series, "query \u2212 key: negative is right of the query", "added to the logit"
+        series,
+        "query \u2212 key: negative is right of the query",
+        "logit, against that at distance 0",
     )
     rows: list[Row] = [
         (one.name, point.x, point.y, point.sd) for one in series for point in one.points
