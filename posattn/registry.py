@@ -24,10 +24,16 @@ class Plugin:
 class Registry(Generic[T]):
     """Things of one kind by name. Built-in entries register on import, plug-ins load when asked for."""
 
-    def __init__(self, kind: str, group: str) -> None:
-        """Make an empty registry; `kind` is the word for error texts, `group` the entry-point group."""
+    def __init__(
+        self, kind: str, group: str, check: Callable[[str, object], str] | None = None
+    ) -> None:
+        """Make an empty registry; `kind` is the word for error texts, `group` the entry-point group.
+
+        `check` is shown each plug-in's name and entry and says what is wrong, if anything is.
+        """
         self.kind = kind
         self.group = group
+        self._check = check
         self._entries: dict[str, T] = {}
         self._plugins: dict[str, Plugin] | None = None
 
@@ -73,6 +79,10 @@ class Registry(Generic[T]):
         self._load_plugins()
         return dict(self._plugins or {})
 
+    def problem(self, name: str, entry: object) -> str:
+        """Return why `entry` cannot serve under `name`; empty if it can."""
+        return self._check(name, entry) if self._check else ""
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
@@ -111,6 +121,7 @@ class Registry(Generic[T]):
         before = dict(self._entries)
         try:
             entry = points[0].load()
+            problem = self.problem(name, entry) if name not in before else ""
         except KeyboardInterrupt:
             raise
         except (
@@ -125,5 +136,8 @@ class Registry(Generic[T]):
         if added - {name}:
             self._entries = before
             return Plugin(name, owners, f"it registers other names than its own: {sorted(added)}")
+        if problem:
+            self._entries = before
+            return Plugin(name, owners, problem)
         self._entries[name] = entry
         return Plugin(name, owners)

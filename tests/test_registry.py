@@ -198,3 +198,21 @@ def test_a_recipe_that_needs_a_broken_plug_in_fails_with_its_name(plugin_site, n
     done = posattn(plugin_site, "validate", "rope", "--set", f"encoder.mechanism={name}")
     assert done.returncode == 2
     assert f"the mechanism '{name}' comes from the package 'plug-collection'" in done.stderr
+
+
+def test_a_plug_in_that_fails_the_check_is_refused_and_leaves_no_trace(monkeypatch):
+    def load():
+        checked.add("odd", Thing)
+        return Thing
+
+    things = registry_with(monkeypatch, ("odd", load, "p"), ("fine", lambda: Other, "q"))
+    checked = Registry("thing", things.group, lambda name, entry: "odd" if entry is Thing else "")
+    with pytest.warns(UserWarning, match="'odd' of the package 'p' is left out: odd"):
+        assert checked.names() == ["fine"]
+
+
+def test_a_check_that_fails_itself_stops_nothing(monkeypatch):
+    things = registry_with(monkeypatch, ("a", lambda: Thing, "p"))
+    checked = Registry("thing", things.group, lambda name, entry: 1 // 0)
+    with pytest.warns(UserWarning, match="ZeroDivisionError"):
+        assert checked.names() == []

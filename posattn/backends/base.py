@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from posattn.admission import class_check
 from posattn.bias import AttentionBias, RelativeValues, Visibility
 from posattn.errors import BackendRefusal
 from posattn.registry import Registry
@@ -55,4 +56,6 @@ class AttentionBackend(ABC):
         return self.run(call)
 
 
-backends: Registry[type[AttentionBackend]] = Registry("backend", "posattn.backends")
+backends: Registry[type[AttentionBackend]] = Registry(
+    "backend", "posattn.backends", class_check(AttentionBackend)
+)

@@ -55,12 +55,13 @@ def list_command(
 def _entries(module: str, attribute: str) -> list[dict[str, Any]]:
     registry = getattr(import_module(module), attribute)
     plugins = registry.plugins()
+    usable = {name for name, plugin in plugins.items() if not plugin.problem}
     rows = [
         {
             "name": name,
             "summary": _summary(name, registry.get(name)),
             "options": _options(registry.get(name)),
-            "from": plugins[name].distribution if name in plugins else "posattn",
+            "from": plugins[name].distribution if name in usable else "posattn",
         }
         for name in registry.names()
     ]

@@ -12,11 +12,22 @@ from typing import Annotated, NoReturn, TextIO
 import typer
 
 import posattn
-from posattn.cli import compare, diff, listing, schema, show, train, validate
+from posattn.cli import compare, diff, gallery, listing, mechanism, schema, show, train, validate
 from posattn.cli.app import app, say
 from posattn.errors import PosattnError
 
-__all__ = ["compare", "diff", "listing", "run", "schema", "show", "train", "validate"]
+__all__ = [
+    "compare",
+    "diff",
+    "gallery",
+    "listing",
+    "mechanism",
+    "run",
+    "schema",
+    "show",
+    "train",
+    "validate",
+]
 
 
 def _print_version(wanted: bool) -> bool:

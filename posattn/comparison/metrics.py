@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from posattn.admission import instance_check
 from posattn.registry import Registry
 
 
@@ -29,7 +30,7 @@ class Metric:
         return self.difference_unit or self.unit
 
 
-metrics: Registry[Metric] = Registry("metric", "posattn.metrics")
+metrics: Registry[Metric] = Registry("metric", "posattn.metrics", instance_check(Metric))
 
 metrics.add(
     "validation_loss",

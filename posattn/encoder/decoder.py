@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, final
 from torch import nn
 from typing_extensions import override
 
+from posattn.admission import class_check
 from posattn.config import NamedConfig, open_field
 from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
@@ -65,7 +66,9 @@ class Decoder(nn.Module, ABC, Generic[C]):
         """
 
 
-decoders: Registry[type[Decoder[Any]]] = Registry("decoder", "posattn.decoders")
+decoders: Registry[type[Decoder[Any]]] = Registry(
+    "decoder", "posattn.decoders", class_check(Decoder, config=DecoderConfig)
+)
 AnyDecoderConfig = open_field(decoders, DecoderConfig)
 
 

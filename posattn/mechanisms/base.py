@@ -17,6 +17,8 @@ from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
 from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRule
+from posattn.admission import class_check
+from posattn.bias import AttentionBias, RelativeValues, VisibilityRule
 from posattn.config import FrozenConfig, Many, NamedConfig, open_field
 from posattn.positions import distances
 from posattn.registry import Registry
@@ -284,7 +286,9 @@ class Mechanism(nn.Module, ABC, Generic[C]):
         return None
 
 
-mechanisms: Registry[type[Mechanism[Any]]] = Registry("mechanism", "posattn.mechanisms")
+mechanisms: Registry[type[Mechanism[Any]]] = Registry(
+    "mechanism", "posattn.mechanisms", class_check(Mechanism, config=MechanismConfig)
+)
 AnyMechanismConfig = open_field(mechanisms, MechanismConfig)
 InnerMechanismConfig = open_field(mechanisms, MechanismConfig, lambda config: config.wraps)
 """Any mechanism but those that themselves contain one."""

@@ -1,5 +1,6 @@
 """`Check` and `CheckResult`: one promise put to the test, and what came of it."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
@@ -13,10 +14,21 @@ class Check:
     name: str
     about: str  # the promise, in a sentence
     run: Callable[[], None]
+    failure_means: str = ""  # what its user would meet, in a sentence
 
     def __call__(self) -> None:
         """Put the promise to the test."""
         self.run()
+
+    def problem(self) -> str:
+        """Return how the promise is broken, whatever the part raises; empty if it is kept."""
+        try:
+            self.run()
+        except AssertionError as broken:
+            return str(broken) or "an assertion without words failed"
+        except Exception as error:  # whatever is wrong with a plug-in, the other checks still run
+            return f"{type(error).__name__}: {error}"
+        return ""
 
     def __str__(self) -> str:
         return self.name
@@ -37,19 +49,24 @@ class CheckResult:
 
 
 def bind(function: Callable[..., None], *arguments: object) -> Check:
-    """Return the check that calls `function(*arguments)`, named and described as the function is."""
+    """Return the check that calls `function(*arguments)`, named and described as the function is.
+
+    The first line of the docstring is the promise; what follows "If not: " says what a failure means.
+    """
 
     def run() -> None:
         function(*arguments)
 
     name = function.__name__.removeprefix("check_")
-    about = (function.__doc__ or name).strip().splitlines()[0]
-    return Check(name, about, run)
+    text = inspect.getdoc(function) or name
+    about, _, failure = text.partition("\n\nIf not: ")
+    means = " ".join(failure.split()) or f"This does not hold: {about.splitlines()[0]}"
+    return Check(name, about.splitlines()[0], run, means)
 
 
 def run_all(subject: str, checks: Sequence[Check]) -> list[CheckResult]:
     """Run every check and return the results, or raise one AssertionError that lists every failure."""
-    results = [CheckResult(check.name, _problem(check)) for check in checks]
+    results = [CheckResult(check.name, check.problem()) for check in checks]
     failed = [result for result in results if not result.passed]
     if failed:
         lines = [f"  {result.name}: {result.problem}" for result in failed]
@@ -57,13 +74,3 @@ def run_all(subject: str, checks: Sequence[Check]) -> list[CheckResult]:
             f"{subject} fails {len(failed)} of {len(results)} checks:\n" + "\n".join(lines)
         )
     return results
-
-
-def _problem(check: Check) -> str:
-    try:
-        check()
-    except AssertionError as broken:
-        return str(broken)
-    except Exception as error:  # whatever is wrong with a plug-in, the other checks still run
-        return f"{type(error).__name__}: {error}"
-    return ""

@@ -18,7 +18,11 @@ DTYPES = {
 
 
 def check_backends_equal_eager(case: MechanismCase) -> None:
-    """Every backend gives eager's outputs and gradients, padding included, or refuses with reasons."""
+    """Every backend gives eager's outputs and gradients, padding included, or refuses with reasons.
+
+    If not: the result would depend on which backend a machine has; often a hidden pair or a bias is
+    dropped.
+    """
     expected = _outputs_and_gradients(case.model())
     for name in backends.names():
         try:
@@ -33,7 +37,11 @@ def check_backends_equal_eager(case: MechanismCase) -> None:
 
 
 def check_every_dtype_is_kept(case: MechanismCase) -> None:
-    """A model cast to any dtype computes in it, near to what float64 gives with the same weights."""
+    """A model cast to any dtype computes in it, near to what float64 gives with the same weights.
+
+    If not: training in half precision breaks or upcasts; cast positions' numbers at the end, to the
+    states' dtype.
+    """
     ids, visible = _padded_ids(case)
     for backend in case.able_backends():
         for dtype, tolerance in DTYPES.items():
@@ -50,7 +58,10 @@ def check_every_dtype_is_kept(case: MechanismCase) -> None:
 
 
 def check_autocast_is_harmless(case: MechanismCase) -> None:
-    """A float32 model under bfloat16 autocast runs on every backend, near to float32."""
+    """A float32 model under bfloat16 autocast runs on every backend, near to float32.
+
+    If not: mixed-precision training raises or drifts; look for a tensor with a fixed dtype.
+    """
     ids, visible = _padded_ids(case)
     for backend in case.able_backends():
         model = _mild_model(case, backend).float()
@@ -66,7 +77,10 @@ def check_autocast_is_harmless(case: MechanismCase) -> None:
 
 
 def check_every_parameter_learns(case: MechanismCase) -> None:
-    """In training every parameter has a finite gradient; those of position are not zero."""
+    """In training every parameter has a finite gradient; those of position are not zero.
+
+    If not: a parameter is never trained, or its gradient is not finite; it may be unused, or detached.
+    """
     model = case.model().train()
     ids, visible = _padded_ids(case)
     logits = model(ids, visible=visible).logits[visible]
@@ -87,7 +101,10 @@ def check_every_parameter_learns(case: MechanismCase) -> None:
 
 
 def check_short_and_odd_lengths_run(case: MechanismCase) -> None:
-    """One token, and lengths that are not multiples of anything, run on every backend."""
+    """One token, and lengths that are not multiples of anything, run on every backend.
+
+    If not: a batch of short texts stops a run; look for an assumed length.
+    """
     for backend in case.able_backends():
         model = case.model(backend=backend)
         for length in (1, 3, 13):
@@ -100,7 +117,11 @@ def check_short_and_odd_lengths_run(case: MechanismCase) -> None:
 
 
 def check_the_longest_sequence_is_enforced(case: MechanismCase) -> None:
-    """A sequence of max_length runs; one more token raises, with both numbers in the text."""
+    """A sequence of max_length runs; one more token raises, with both numbers in the text.
+
+    If not: longer input reads past a table or gives silent nonsense; say max_length() and raise beyond
+    it.
+    """
     model, limit = case.model(dtype=torch.float32), case.config.max_length()
     with torch.no_grad():
         if limit is None:

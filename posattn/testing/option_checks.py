@@ -10,7 +10,10 @@ from posattn.testing.mechanism_case import MechanismCase
 
 
 def check_options_survive_a_round_trip(case: MechanismCase) -> None:
-    """Options written as JSON inside an encoder and read again are the same, defaults included."""
+    """Options written as JSON inside an encoder and read again are the same, defaults included.
+
+    If not: the recipe saved with a run is not the one that ran.
+    """
     config = case.encoder_config()
     text = config.model_dump_json()
     back = EncoderConfig.model_validate_json(text)
@@ -21,7 +24,10 @@ def check_options_survive_a_round_trip(case: MechanismCase) -> None:
 
 
 def check_defaults_need_no_options(case: MechanismCase) -> None:
-    """The bare name is a whole mechanism, or is refused in favour of an option that the error names."""
+    """The bare name is a whole mechanism, or is refused in favour of an option that the error names.
+
+    If not: `mechanism: NAME` cannot be written; give each option a default.
+    """
     try:
         config = case.encoder_config(mechanism=case.name)
     except ValidationError as error:
@@ -32,7 +38,10 @@ def check_defaults_need_no_options(case: MechanismCase) -> None:
 
 
 def check_unknown_options_are_refused(case: MechanismCase) -> None:
-    """An option that does not exist is an error that names it."""
+    """An option that does not exist is an error that names it.
+
+    If not: a misspelt option is ignored and the default runs instead.
+    """
     unknown = "option_that_no_mechanism_has"
     try:
         type(case.config).model_validate({**case.config.model_dump(), unknown: 1})
@@ -43,7 +52,10 @@ def check_unknown_options_are_refused(case: MechanismCase) -> None:
 
 
 def check_options_are_frozen(case: MechanismCase) -> None:
-    """No option can be changed once it is read."""
+    """No option can be changed once it is read.
+
+    If not: options can change after they were recorded.
+    """
     for name, value in case.config:
         try:
             setattr(case.config, name, value)

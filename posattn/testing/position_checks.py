@@ -13,53 +13,79 @@ FAR = 2000  # a shift past any threshold below which absolute position does not 
 
 
 def check_position_reaches_the_output(case: MechanismCase) -> None:
-    """Permuting the tokens changes more than the order of the outputs."""
+    """Permuting the tokens changes more than the order of the outputs.
+
+    If not: the mechanism does nothing that the output can see; or traits() must say
+    knows_position=False.
+    """
     permuted, expected = _permuted(case)
     what = "the output only follows the order of the tokens, so position does nothing"
     ensure_differs(permuted, expected, what)
 
 
 def check_the_encoder_is_permutation_equivariant(case: MechanismCase) -> None:
-    """Permuting the tokens permutes the outputs and changes nothing else."""
+    """Permuting the tokens permutes the outputs and changes nothing else.
+
+    If not: the mechanism knows positions although traits() says that it does not.
+    """
     permuted, expected = _permuted(case)
     ensure_close(permuted, expected, "output of permuted tokens", 1e-6)
 
 
 def check_translation_changes_nothing(case: MechanismCase) -> None:
-    """Shifting all positions changes no output."""
+    """Shifting all positions changes no output.
+
+    If not: the same text further right is read differently; or traits() must say
+    translation_invariant=False.
+    """
     shifted, plain = _shifted(case)
     ensure_close(shifted, plain, "output at shifted positions", 1e-6)
 
 
 def check_translation_changes_the_output(case: MechanismCase) -> None:
-    """Shifting all positions changes the output, or the traits are too modest."""
+    """Shifting all positions changes the output, or the traits are too modest.
+
+    If not: absolute position does not matter; traits() must say translation_invariant=True.
+    """
     shifted, plain = _shifted(case)
     ensure_differs(shifted, plain, "a shift changes nothing: declare translation_invariant=True")
 
 
 def check_reversal_mirrors_the_output(case: MechanismCase) -> None:
-    """Reversing the tokens reverses the outputs, on every backend."""
+    """Reversing the tokens reverses the outputs, on every backend.
+
+    If not: left and right differ although traits() says knows_direction=False.
+    """
     for backend in case.able_backends():
         reversed_, plain = _reversed(case, backend)
         ensure_close(reversed_, plain, f"{backend}: output of reversed tokens", 1e-6)
 
 
 def check_reversal_changes_the_output(case: MechanismCase) -> None:
-    """Reversing the tokens does more than reverse the outputs: left differs from right."""
+    """Reversing the tokens does more than reverse the outputs: left differs from right.
+
+    If not: left and right cannot be told apart; traits() must say knows_direction=False.
+    """
     reversed_, plain = _reversed(case, "eager")
     what = "reversal only mirrors the output: declare knows_direction=False"
     ensure_differs(reversed_, plain, what)
 
 
 def check_later_tokens_are_invisible(case: MechanismCase) -> None:
-    """No output depends on a later token."""
+    """No output depends on a later token.
+
+    If not: a causal mechanism leaks the future.
+    """
     changed, plain = _with_other_last_token(case)
     ensure_close(changed[:, :-1], plain[:, :-1], "outputs before the changed token", EXACT)
     ensure_differs(changed[:, -1], plain[:, -1], "the last token does not see itself")
 
 
 def check_later_tokens_are_visible(case: MechanismCase) -> None:
-    """Every output depends on the last token, or the mechanism is causal without saying so."""
+    """Every output depends on the last token, or the mechanism is causal without saying so.
+
+    If not: keys are hidden without traits() saying causal=True.
+    """
     changed, plain = _with_other_last_token(case)
     for index in range(plain.shape[1]):
         what = f"output {index} does not see the last token: declare causal=True"
@@ -67,7 +93,10 @@ def check_later_tokens_are_visible(case: MechanismCase) -> None:
 
 
 def check_padding_changes_nothing(case: MechanismCase) -> None:
-    """Real tokens do not see how much padding there is, on which side, or what it holds."""
+    """Real tokens do not see how much padding there is, on which side, or what it holds.
+
+    If not: a text's result depends on what it is batched with; positions may be counted over padding.
+    """
     for backend in case.able_backends():
         model = case.model(dtype=torch.float32, backend=backend, embedding_norm=False)
         ids = case.ids(2, 6)
@@ -83,7 +112,10 @@ def check_padding_changes_nothing(case: MechanismCase) -> None:
 
 
 def check_padding_beside_real_tokens_in_one_batch(case: MechanismCase) -> None:
-    """A batch of rows padded left, right and not at all gives each row what it gives alone."""
+    """A batch of rows padded left, right and not at all gives each row what it gives alone.
+
+    If not: rows of one batch disturb each other; a tensor may lack its batch axis.
+    """
     model, long = case.model(), case.ids(1, 5)
     short = long[:, :-2]
     batch = torch.cat([long, _padded(short, 2, 0), _padded(short, 0, 2)])
@@ -95,7 +127,10 @@ def check_padding_beside_real_tokens_in_one_batch(case: MechanismCase) -> None:
 
 
 def check_packed_documents_do_not_meet(case: MechanismCase) -> None:
-    """A document in a packed block has the states that it has alone; segment memory refuses blocks."""
+    """A document in a packed block has the states that it has alone; segment memory refuses blocks.
+
+    If not: packed texts see each other, or their positions do not start anew.
+    """
     model, ids = case.model(), case.ids(1, 7)
     split = (ids.shape[1] + 1) // 2
     documents = torch.tensor([[0] * split + [1] * (ids.shape[1] - split)])

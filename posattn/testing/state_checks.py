@@ -16,7 +16,10 @@ from posattn.testing.mechanism_case import MechanismCase
 
 
 def check_a_long_sequence_does_not_change_a_short_one(case: MechanismCase) -> None:
-    """A short sequence gives the same bits before and after a long one."""
+    """A short sequence gives the same bits before and after a long one.
+
+    If not: something made for one length is used for another; a cache lacks the length in its key.
+    """
     model, short, long = case.model(), case.ids(2, 4), case.ids(1, 40)
     with torch.no_grad():
         before = model.encoder(short)
@@ -25,7 +28,10 @@ def check_a_long_sequence_does_not_change_a_short_one(case: MechanismCase) -> No
 
 
 def check_positions_are_not_remembered(case: MechanismCase) -> None:
-    """Other positions in between, at the same length, change nothing."""
+    """Other positions in between, at the same length, change nothing.
+
+    If not: positions of an earlier call are used again; keep nothing of them on the module.
+    """
     model, ids = case.model(), case.ids(2, 4)
     limit = case.config.max_length()
     positions = torch.arange(ids.shape[1])[None]
@@ -40,7 +46,11 @@ def check_positions_are_not_remembered(case: MechanismCase) -> None:
 
 
 def check_instances_do_not_share_state(case: MechanismCase) -> None:
-    """A second instance, with other weights or options, changes nothing in the first."""
+    """A second instance, with other weights or options, changes nothing in the first.
+
+    If not: two models in one process disturb each other; look for state on the class or the module
+    file.
+    """
     first, ids = case.model(), case.ids(2, 5)
     others = [case.model(seed=case.seed + 1), *(other.model() for other in case.alternatives())]
     with torch.no_grad():
@@ -57,7 +67,10 @@ def check_instances_do_not_share_state(case: MechanismCase) -> None:
 
 
 def check_evaluation_sees_changed_weights(case: MechanismCase) -> None:
-    """After loading, stepping or editing weights, evaluation computes with the new ones."""
+    """After loading, stepping or editing weights, evaluation computes with the new ones.
+
+    If not: evaluation after a training step uses old weights; a cache is not cleared.
+    """
     model, ids = case.model(), case.ids(2, 5)
     other = case.model(seed=case.seed + 1)
     with torch.no_grad():
@@ -77,7 +90,10 @@ def check_evaluation_sees_changed_weights(case: MechanismCase) -> None:
 
 
 def check_copies_are_whole(case: MechanismCase) -> None:
-    """A deep copy, and a model saved and loaded, give the same outputs and live by themselves."""
+    """A deep copy, and a model saved and loaded, give the same outputs and live by themselves.
+
+    If not: a copied or reloaded model computes something else; a tensor is not registered.
+    """
     model, ids = case.model(), case.ids(2, 5)
     with torch.no_grad():
         before = model.encoder(ids)
@@ -94,7 +110,10 @@ def check_copies_are_whole(case: MechanismCase) -> None:
 
 
 def check_state_does_not_depend_on_length(case: MechanismCase) -> None:
-    """The state dict has the same keys and shapes whatever lengths were seen, and restores the model."""
+    """The state dict has the same keys and shapes whatever lengths were seen, and restores the model.
+
+    If not: a checkpoint cannot be loaded after other lengths were seen.
+    """
     model, ids = case.model(), case.ids(1, 5)
     expected = _shapes(model)
     for length in (3, 40, 8):
@@ -106,7 +125,10 @@ def check_state_does_not_depend_on_length(case: MechanismCase) -> None:
 
 
 def check_first_values_come_from_seed_and_name(case: MechanismCase) -> None:
-    """Initialisation depends on the seed and on parameters' names, never on chance before it."""
+    """Initialisation depends on the seed and on parameters' names, never on chance before it.
+
+    If not: arms of a study do not start alike; draw no random number in the constructor.
+    """
     found: list[dict[str, Tensor]] = []
     for chance, seed in ((1, 5), (2, 5), (2, 6)):
         with torch.random.fork_rng(devices=[]):
@@ -148,7 +170,11 @@ def check_chance_moves_places_in_training_only(case: MechanismCase) -> None:
 
 
 def check_decoding_selected_places_equals_decoding_all(case: MechanismCase) -> None:
-    """Each decoder gives the same logits at selected places whether it decodes those only or all."""
+    """Each decoder gives the same logits at selected places whether it decodes those only or all.
+
+    If not: training, which decodes masked places only, and inference disagree; queries and keys may
+    differ in number.
+    """
     ids = case.ids(3, 6)
     selected = torch.rand(ids.shape, generator=torch.Generator().manual_seed(0)) < 0.4
     selected[0], selected[1, -1] = False, True

@@ -14,7 +14,10 @@ ATTENTION_SIZES = ((5, 5), (3, 5), (5, 3), (1, 6), (1, 1))
 
 
 def check_active_hooks_are_the_declared_ones(case: MechanismCase) -> None:
-    """The traits say which hooks act, and those act and no others."""
+    """The traits say which hooks act, and those act and no others.
+
+    If not: reports and refusals rest on traits() that are wrong; declare what acts, and no more.
+    """
     attention, length = case.attention(), case.length(6)
     mechanism = attention.stack.mechanisms[case.name]
     assert isinstance(mechanism, Mechanism)
@@ -40,7 +43,10 @@ def check_active_hooks_are_the_declared_ones(case: MechanismCase) -> None:
 
 
 def check_score_mod_equals_materialize(case: MechanismCase) -> None:
-    """The bias one logit at a time is the bias as a whole."""
+    """The bias one logit at a time is the bias as a whole.
+
+    If not: a fused kernel would compute another function than the definition.
+    """
     for num_queries, num_keys in ATTENTION_SIZES:
         call = _call(case, num_queries, num_keys)
         assert call.bias is not None
@@ -51,7 +57,10 @@ def check_score_mod_equals_materialize(case: MechanismCase) -> None:
 
 
 def check_terms_sum_to_the_bias(case: MechanismCase) -> None:
-    """The named terms add up to the bias, and none of them is nothing."""
+    """The named terms add up to the bias, and none of them is nothing.
+
+    If not: what a study of single terms shows is not what is added.
+    """
     call = _call(case, 5, 6)
     assert call.bias is not None
     terms = call.bias.terms()
@@ -62,7 +71,11 @@ def check_terms_sum_to_the_bias(case: MechanismCase) -> None:
 
 
 def check_rows_do_not_depend_on_other_rows(case: MechanismCase) -> None:
-    """Fewer queries or keys than positions give the same logits and outputs as all of them."""
+    """Fewer queries or keys than positions give the same logits and outputs as all of them.
+
+    If not: decoders and memory, with fewer queries than keys, give wrong scores; do not assume as many
+    of both.
+    """
     attention, length = case.attention(), case.length(5)
     positions = torch.arange(length)[None].expand(2, -1)
     hidden = case.hidden(2, length)
@@ -95,7 +108,11 @@ def check_rows_do_not_depend_on_other_rows(case: MechanismCase) -> None:
 
 
 def check_positions_may_be_any_integers(case: MechanismCase) -> None:
-    """Positions with gaps and in any order give what each pair gives by itself."""
+    """Positions with gaps and in any order give what each pair gives by itself.
+
+    If not: padding, packing and memory, whose positions have gaps, give wrong scores; use positions,
+    not indices.
+    """
     attention, length = case.attention(), case.length(9)
     order = torch.tensor([[position for position in (7, 0, 3, 8, 2) if position < length]])
     hidden = case.hidden(1, length)
@@ -107,7 +124,10 @@ def check_positions_may_be_any_integers(case: MechanismCase) -> None:
 
 
 def check_queries_that_see_nothing_give_zeros(case: MechanismCase) -> None:
-    """A sequence without a visible key attends to nothing and spoils no gradient."""
+    """A sequence without a visible key attends to nothing and spoils no gradient.
+
+    If not: a row of nothing but padding turns gradients into NaN.
+    """
     length = case.length(4)
     for backend in case.able_backends():
         attention = case.attention(backend=backend)
@@ -130,7 +150,10 @@ def check_queries_that_see_nothing_give_zeros(case: MechanismCase) -> None:
 
 
 def check_the_card_and_the_cost_are_stated(case: MechanismCase) -> None:
-    """The card is text, costs are not negative, and longer sequences are not cheaper."""
+    """The card is text, costs are not negative, and longer sequences are not cheaper.
+
+    If not: the architecture card or the FLOP count of a report is empty or wrong.
+    """
     dims = case.encoder_config().dims()
     for key, text in case.config.card(dims).items():
         ensure(bool(key.strip()) and bool(text.strip()), f"card line '{key}' is empty: '{text}'")
@@ -141,7 +164,11 @@ def check_the_card_and_the_cost_are_stated(case: MechanismCase) -> None:
 
 
 def check_the_name_is_the_registered_one(case: MechanismCase) -> None:
-    """The class registered under a name builds the config that carries that name."""
+    """The class registered under a name builds the config that carries that name.
+
+    If not: the saved recipe names another mechanism than the one that ran; keep config and dims as
+    given.
+    """
     entry = mechanisms.get(case.name)
     config, dims = case.config, case.encoder_config().dims()
     ensure(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from posattn.admission import class_check
 from posattn.config import NamedConfig, open_field
 from posattn.errors import DataError
 from posattn.registry import Registry
@@ -48,7 +49,9 @@ class Objective(ABC):
         """Return (ids, targets); a random choice depends on a row's key and a token's counter only."""
 
 
-objectives: Registry[type[Objective]] = Registry("objective", "posattn.objectives")
+objectives: Registry[type[Objective]] = Registry(
+    "objective", "posattn.objectives", class_check(Objective, config=ObjectiveConfig)
+)
 
 if TYPE_CHECKING:
     AnyObjectiveConfig: TypeAlias = ObjectiveConfig

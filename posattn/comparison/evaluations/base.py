@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from posattn.admission import class_check
 from posattn.config import NamedConfig
 from posattn.registry import Registry
 
@@ -48,4 +49,8 @@ class StudyEvaluation(Evaluation):
         """Measure and write the evaluation's own file into the study folder."""
 
 
-evaluations: Registry[type[Evaluation]] = Registry("evaluation", "posattn.evaluations")
+evaluations: Registry[type[Evaluation]] = Registry(
+    "evaluation",
+    "posattn.evaluations",
+    class_check(RunEvaluation, StudyEvaluation, config=EvaluationConfig),
+)

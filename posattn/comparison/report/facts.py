@@ -4,7 +4,14 @@ import json
 from typing import Any
 
 from posattn.comparison import wording
-from posattn.comparison.report.blocks import (
+from posattn.comparison.results_schema import (
+    ArmResult,
+    ControlResult,
+    Quartiles,
+    Results,
+    SpeedSummary,
+)
+from posattn.figures.blocks import (
     Block,
     Bullets,
     Code,
@@ -13,13 +20,6 @@ from posattn.comparison.report.blocks import (
     Text,
     numbers,
     words,
-)
-from posattn.comparison.results_schema import (
-    ArmResult,
-    ControlResult,
-    Quartiles,
-    Results,
-    SpeedSummary,
 )
 
 LONG = 160

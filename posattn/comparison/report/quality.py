@@ -4,7 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from posattn.comparison import wording
-from posattn.comparison.report.blocks import (
+from posattn.comparison.results_schema import ArmResult, Contrast, Results
+from posattn.comparison.statistics import Summary, summarize
+from posattn.figures import Figure
+from posattn.figures.blocks import (
     Block,
     Picture,
     Section,
@@ -13,9 +16,6 @@ from posattn.comparison.report.blocks import (
     numbers,
     words,
 )
-from posattn.comparison.report.figures import Figure
-from posattn.comparison.results_schema import ArmResult, Contrast, Results
-from posattn.comparison.statistics import Summary, summarize
 
 Figures = dict[str, Figure]
 

@@ -2,23 +2,19 @@
 
 import csv
 import io
-import re
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from jinja2 import DictLoader, Environment, StrictUndefined
-from markupsafe import Markup
-
 from posattn.comparison.report.facts import fact_sections
-from posattn.comparison.report.figures import Figure, study_figures
 from posattn.comparison.report.quality import quality_sections
+from posattn.comparison.report.study_figures import study_figures
 from posattn.comparison.results import collect
 from posattn.errors import PosattnError
+from posattn.figures import Figure, page_environment, standalone
 from posattn.training.durable import write_bytes
 
-NO_BREAK = "\u00a0"
-TEMPLATES = ("report.html.j2", "blocks.html.j2", "report.md.j2", "style.css", "figure.css")
+TEMPLATES = ("report.html.j2", "report.md.j2")
 
 
 @dataclass(frozen=True)
@@ -46,13 +42,13 @@ def write_report(out: Path) -> ReportPaths:
         results=out / "results.json",
         figures=out / "figures",
     )
-    environment = _environment()
+    environment = page_environment({name: _template(name) for name in TEMPLATES})
     html = environment.get_template("report.html.j2").render(results=results, sections=sections)
     markdown = environment.get_template("report.md.j2").render(results=results, sections=sections)
     try:
         paths.figures.mkdir(exist_ok=True)
         for figure in figures.values():
-            write_bytes(paths.figures / f"{figure.name}.svg", standalone(figure).encode())
+            write_bytes(paths.figures / f"{figure.name}.svg", standalone(figure.wide).encode())
             write_bytes(paths.figures / f"{figure.name}.csv", _csv(figure).encode())
         write_bytes(paths.results, f"{results.to_json()}\n".encode())
         write_bytes(paths.markdown, markdown.encode())
@@ -60,48 +56,6 @@ def write_report(out: Path) -> ReportPaths:
     except OSError as error:
         raise PosattnError(f"the report cannot be written to {out}: {error}") from error
     return paths
-
-
-def standalone(figure: Figure) -> str:
-    """Return the wide figure as a file of its own, with colours for light and dark."""
-    style = f"<style>{_template('figure.css')} svg{{background:var(--paper)}}</style>"
-    head, rest = figure.wide.split(">", 1)
-    return f"{head}>{style}{rest}\n"
-
-
-def markdown_text(text: str) -> str:
-    """Return the text with everything escaped that Markdown would read as markup."""
-    text = re.sub(r"([\\`*|])", r"\\\1", text)
-    text = re.sub(r"<(?=[A-Za-z/!?])", r"\<", text)
-    text = re.sub(r"\](?=[(\[:])", r"\]", text)
-    return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\_", text)
-
-
-def soft_breaks(text: str) -> Markup:
-    """Return the text as HTML that may break after an underscore."""
-    return Markup("_<wbr>").join(text.split("_"))
-
-
-def whole_numbers(text: str) -> str:
-    """Return the text with intervals and `n = 3` held together on one line."""
-    held = re.sub(r"\[[^\]]*\]", lambda match: match.group().replace(" ", NO_BREAK), text)
-    return held.replace("n = ", f"n{NO_BREAK}={NO_BREAK}")
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=DictLoader({name: _template(name) for name in TEMPLATES}),
-        autoescape=lambda name: bool(name and ".html" in name),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["md"] = markdown_text
-    environment.filters["raw"] = Markup
-    environment.filters["soft"] = soft_breaks
-    environment.filters["whole"] = whole_numbers
-    return environment
 
 
 def _template(name: str) -> str:

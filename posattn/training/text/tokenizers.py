@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import Field
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+from posattn.admission import class_check
 from posattn.config import NamedConfig, Text
 from posattn.errors import DataError
 from posattn.registry import Registry
@@ -129,7 +130,9 @@ class TokenizerKind(ABC):
         """Return the tokenizer; `texts` are pieces of the training split, to be read repeatedly."""
 
 
-tokenizers: Registry[type[TokenizerKind]] = Registry("tokenizer", "posattn.tokenizers")
+tokenizers: Registry[type[TokenizerKind]] = Registry(
+    "tokenizer", "posattn.tokenizers", class_check(TokenizerKind, config=TokenizerConfig)
+)
 
 
 class TrainedConfig(TokenizerConfig):

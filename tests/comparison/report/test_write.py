@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from posattn.comparison.report import write_report
-from posattn.comparison.report.write import markdown_text
 from posattn.errors import PosattnError, RecipeError
+from posattn.figures.page import markdown_text
 from tests.comparison.study_folders import CONTROL, EIGHT_ARMS, FakeArm, write_json, write_study
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}

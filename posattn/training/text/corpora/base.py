@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from posattn.admission import class_check
 from posattn.config import FrozenConfig, NamedConfig
 from posattn.registry import Registry
 from posattn.training.text.cache import Progress
@@ -55,4 +56,6 @@ class Corpus(ABC):
         """Return the text, document after document, always in the same order."""
 
 
-corpora: Registry[type[Corpus]] = Registry("corpus", "posattn.corpora")
+corpora: Registry[type[Corpus]] = Registry(
+    "corpus", "posattn.corpora", class_check(Corpus, config=CorpusConfig)
+)

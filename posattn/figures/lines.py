@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from posattn.comparison.report.figures.canvas import (
+from posattn.figures.canvas import (
     Canvas,
     Real,
     Scale,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from posattn.comparison.report.figures.canvas import (
+from posattn.figures.canvas import (
     Canvas,
     Real,
     Scale,
@@ -12,7 +12,7 @@ from posattn.comparison.report.figures.canvas import (
     tick_label,
     ticks,
 )
-from posattn.comparison.report.figures.lines import NARROW
+from posattn.figures.lines import NARROW
 
 REACH = 1.25
 

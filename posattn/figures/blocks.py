@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from posattn.comparison.report.figures import Figure
+from posattn.figures.figure import Figure
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from posattn.comparison.report.figures.canvas import spread, style_of, tick_label, ticks
-from posattn.comparison.report.figures.forest import Forest, ForestRow, draw_forest
-from posattn.comparison.report.figures.lines import LineChart, Point, Series, draw_lines
+from posattn.figures.canvas import spread, style_of, tick_label, ticks
+from posattn.figures.forest import Forest, ForestRow, draw_forest
+from posattn.figures.lines import LineChart, Point, Series, draw_lines
 
 STYLE = style_of(0, is_baseline=False)
 WIDTHS = (360.0, 880.0)

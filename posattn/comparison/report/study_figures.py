@@ -1,32 +1,12 @@
 """The figures of a study: which results each one shows, its words, and its data."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from posattn.comparison import wording
-from posattn.comparison.report.figures.canvas import Canvas, Real, Style, style_of, tick_label
-from posattn.comparison.report.figures.forest import Forest, ForestRow, draw_forest
-from posattn.comparison.report.figures.lines import LineChart, Point, Series, draw_lines
 from posattn.comparison.results_schema import ArmResult, Contrast, Results
 from posattn.comparison.statistics import Summary
-
-WIDE, SMALL = 880.0, 360.0
-
-Row = tuple[str | float | int | None, ...]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One figure in two widths, with its caption, its text for who cannot see it, and its data."""
-
-    name: str
-    title: str
-    caption: str
-    description: str
-    wide: str
-    narrow: str
-    columns: tuple[str, ...]
-    rows: list[Row]
+from posattn.figures.canvas import Real, Style, style_of, tick_label
+from posattn.figures.figure import Figure, Row, make_figure
+from posattn.figures.forest import Forest, ForestRow, draw_forest
+from posattn.figures.lines import LineChart, Point, Series, draw_lines
 
 
 def study_figures(results: Results) -> dict[str, Figure]:
@@ -47,20 +27,6 @@ def arm_styles(results: Results) -> dict[str, Style]:
     others = [arm.name for arm in results.arms if not arm.is_baseline]
     styles = {name: style_of(index, is_baseline=False) for index, name in enumerate(others)}
     return styles | {results.study.baseline: style_of(0, is_baseline=True)}
-
-
-def _figure(
-    name: str,
-    title: str,
-    caption: str,
-    description: str,
-    draw: Callable[[Real], Canvas],
-    columns: tuple[str, ...],
-    rows: list[Row],
-) -> Figure:
-    wide = draw(WIDE).to_svg(f"figure-{name}", title, description)
-    narrow = draw(SMALL).to_svg(f"figure-{name}-narrow", title, description)
-    return Figure(name, title, caption, description, wide, narrow, columns, rows)
 
 
 def _differences(results: Results, styles: dict[str, Style]) -> Figure | None:
@@ -86,7 +52,7 @@ def _differences(results: Results, styles: dict[str, Style]) -> Figure | None:
         *("arm", "n", "mean", "sd", "low_95", "high_95", "corrected_low", "corrected_high"),
         "verdict",
     )
-    return _figure(
+    return make_figure(
         "differences",
         f"Differences from {baseline}",
         caption,
@@ -151,7 +117,7 @@ def _curves(results: Results, styles: dict[str, Style]) -> Figure | None:
         for arm in results.arms
         for p in arm.curve
     ]
-    return _figure(
+    return make_figure(
         "curves",
         "Learning curves",
         caption,
@@ -211,7 +177,7 @@ def _curves_by_time(results: Results, styles: dict[str, Style]) -> Figure | None
         for arm, pace in timed
         for p in arm.curve
     ]
-    return _figure(
+    return make_figure(
         "curves_by_time",
         "Learning curves against time",
         caption,
@@ -263,7 +229,7 @@ def _lengths(results: Results, styles: dict[str, Style]) -> Figure | None:
         for arm in results.arms
         for p in arm.length
     ]
-    return _figure(
+    return make_figure(
         "length",
         "Loss by sequence length",
         caption,
@@ -306,7 +272,7 @@ def _positions(results: Results, styles: dict[str, Style]) -> Figure | None:
         for arm in results.arms
         for b in arm.position
     ]
-    return _figure(
+    return make_figure(
         "position",
         "Loss by position",
         caption,

@@ -1,0 +1,1 @@
+"""Sample plug-ins for the tests of posattn."""
