@@ -99,6 +99,11 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "spread, no bound": {"phase": "spread", "phase_bound": "none", "base": 100.0},
         "symmetric": {"phase": "none"},
     },
+    "cope": {
+        "default": {},
+        "short table": {"max_position": 3},
+        "causal": {"causal": True, "max_position": 5},
+    },
     "randomized": {
         "default": {"max_position": 48},
         "learned": {

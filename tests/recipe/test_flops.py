@@ -42,6 +42,8 @@ def counted(recipe) -> int:
         "{name: mlp, share: layer, width: 6, depth: 3, layers: [1]}",
         "relative_logits",
         "pope",
+        "cope",
+        "{name: cope, causal: true, max_position: 5}",
         "{name: relative_logits, extent: 4, rank: 3}",
         "{name: relative_logits, extent: 4, causal: true}",
         "[{name: rope, layers: [0]}, {name: disentangled, layers: [1]}]",
