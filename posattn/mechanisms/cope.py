@@ -11,8 +11,8 @@ heads; it is read by the unscaled query, while gates see scaled logits, as in x-
 As published CoPE is causal by construction (`causal: true`): unmasked, the published code counts to the right
 end of the row. For both directions, the default here, c_ij counts the keys from i to j on either side, and
 keys to the right have a table of their own, so that left differs from right. What is invisible (padding,
-other documents, beyond a window) is masked before the sigmoid and never counted. Counting follows positions, not
-indices; only their order matters. Tables start at N(0, initializer_range), at 0 in the code. Gates read
+other documents, beyond a window) is masked before the sigmoid and never counted. Counting follows
+positions, not indices; only their order matters. Tables start at N(0, initializer_range), at 0 in the code. Gates read
 queries and keys before any rotation, and their product is computed a second time for them. A sharper
 interpolation and mixed heads (`soft_onehot`, `talking_heads` of x-transformers) are left out.
 """
