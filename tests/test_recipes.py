@@ -17,7 +17,7 @@ STUDIES = sorted(shipped_names("study"))
 QUICK = [name for name in RECIPES if name.startswith("quick/")]
 MECHANISMS = (
     *("none", "learned", "sinusoidal", "rope", "alibi", "transformer_xl", "disentangled"),
-    *("xpos", "randomized", "cape", "mlp", "relative_logits", "pope", "cope"),
+    *("xpos", "randomized", "cape", "mlp", "relative_logits", "pope", "cope", "dape"),
 )
 PUBLISHED = {
     # parameters of the published masked language models, in millions, without what ours leave out

@@ -19,6 +19,8 @@ from posattn.mechanisms.cape import CAPE as CAPE
 from posattn.mechanisms.cape import CAPEConfig as CAPEConfig
 from posattn.mechanisms.cope import CoPE as CoPE
 from posattn.mechanisms.cope import CoPEConfig as CoPEConfig
+from posattn.mechanisms.dape import DAPE as DAPE
+from posattn.mechanisms.dape import DAPEConfig as DAPEConfig
 from posattn.mechanisms.disentangled import ClippedDistances as ClippedDistances
 from posattn.mechanisms.disentangled import DisentangledAttention as DisentangledAttention
 from posattn.mechanisms.disentangled import DisentangledConfig as DisentangledConfig

@@ -42,6 +42,8 @@ def counted(recipe) -> int:
         "{name: mlp, share: layer, width: 6, depth: 3, layers: [1]}",
         "relative_logits",
         "pope",
+        "{name: dape, mechanism: alibi, width: 5}",
+        "{name: dape, mechanism: {name: disentangled, c2p: false}}",
         "cope",
         "{name: cope, causal: true, max_position: 5}",
         "{name: relative_logits, extent: 4, rank: 3}",
