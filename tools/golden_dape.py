@@ -2,7 +2,8 @@
 
 Source: github.com/chuanyang-Zheng/DAPE, DAPE.py at commit bde344a. Run as
 `python tools/golden_dape.py PATH_TO/DAPE.py | grep -v ^torch > tests/mechanisms/golden_dape.json`.
-The file holds weights, logits, and what the code adds to them (bias and network); it is causal, so pairs j > i do not count.
+The file holds weights, logits, and what the code adds to them (bias and network); it is causal,
+so pairs j > i do not count.
 """
 
 import importlib.util

@@ -14,7 +14,8 @@ keys to the right have a table of their own, so that left differs from right. Wh
 other documents, beyond a window) is masked before the sigmoid and never counted. Counting follows
 positions, not indices; only their order matters. Tables start at N(0, initializer_range), at 0 in the
 code. Gates read queries and keys before any rotation, and their product is computed a second time
-for them. A sharper interpolation and mixed heads (`soft_onehot`, `talking_heads` of x-transformers) are left out.
+for them. A sharper interpolation and mixed heads (`soft_onehot`, `talking_heads` of x-transformers) are
+left out.
 """
 
 from collections.abc import Mapping

@@ -96,6 +96,15 @@ OWNED = {
     "disentangled": 3,  # table, weight and bias of its norm
     "disentangled, v1": 1 + 2 * 3,  # table, and W_kr, W_qr and its bias in each layer
     "disentangled, p2p": 3,
+    "rope, dynamic ntk": 0,
+    "xpos": 0,
+    "cape": 0,
+    "mlp": 3 * 2,  # three projections, each with its bias
+    "relative_logits": 2 * 2,  # mixture and profiles in each layer
+    "pope": 1,
+    "cope": 2 * 2,  # a table for each side in each layer
+    "dape": 4 * 2,  # two projections with biases in each layer
+    "randomized": 0,
 }
 
 
