@@ -35,6 +35,8 @@ MECHANISMS = (
     "mlp",
     "relative_logits",
     "pope",
+    *("none", "learned", "sinusoidal", "rope", "alibi", "transformer_xl", "disentangled"),
+    *("xpos", "randomized", "cape", "mlp", "relative_logits", "pope", "cope", "dape"),
 )
 PUBLISHED = {
     # parameters of the published masked language models, in millions, without what ours leave out

@@ -18,6 +18,10 @@ from posattn.mechanisms.base import Traits as Traits
 from posattn.mechanisms.base import mechanisms as _mechanisms
 from posattn.mechanisms.cape import CAPE as CAPE
 from posattn.mechanisms.cape import CAPEConfig as CAPEConfig
+from posattn.mechanisms.cope import CoPE as CoPE
+from posattn.mechanisms.cope import CoPEConfig as CoPEConfig
+from posattn.mechanisms.dape import DAPE as DAPE
+from posattn.mechanisms.dape import DAPEConfig as DAPEConfig
 from posattn.mechanisms.disentangled import ClippedDistances as ClippedDistances
 from posattn.mechanisms.disentangled import DisentangledAttention as DisentangledAttention
 from posattn.mechanisms.disentangled import DisentangledConfig as DisentangledConfig

@@ -16,9 +16,8 @@ from jaxtyping import Int, Num
 from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
-from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRule
 from posattn.admission import class_check
-from posattn.bias import AttentionBias, RelativeValues, VisibilityRule
+from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRule
 from posattn.config import FrozenConfig, Many, NamedConfig, open_field
 from posattn.positions import distances
 from posattn.registry import Registry

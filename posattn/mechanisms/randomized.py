@@ -76,6 +76,8 @@ class RandomizedConfig(MechanismConfig):
         problems, limit = inner.problems(dims), inner.max_length()
         if not inner.traits().knows_position:
             problems.append(f"randomized positions change nothing in '{inner.name}'")
+        if not inner.traits().pairwise:
+            problems.append(f"'{inner.name}' counts keys in order; where they are changes nothing")
         if inner.traits().places:
             problems.append(f"'{inner.name}' chooses positions itself; randomize another mechanism")
         if limit is not None and limit < self.max_position:

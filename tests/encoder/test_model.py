@@ -104,6 +104,15 @@ OWNED = {
     "fire": (3 * 2 + 2) * 2,  # three linear layers, c and L, in each layer
     "fire, shared": 3 * 2 + 2,
     "tupe": 1 + 2 + 2 * 2 + 1,  # table, its norm, U_Q and U_K with biases, buckets
+    "rope, dynamic ntk": 0,
+    "xpos": 0,
+    "cape": 0,
+    "mlp": 3 * 2,  # three projections, each with its bias
+    "relative_logits": 2 * 2,  # mixture and profiles in each layer
+    "pope": 1,
+    "cope": 2 * 2,  # a table for each side in each layer
+    "dape": 4 * 2,  # two projections with biases in each layer
+    "randomized": 0,
 }
 
 

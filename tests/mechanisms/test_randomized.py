@@ -149,6 +149,8 @@ def test_a_text_longer_than_the_range_is_an_error_with_both_numbers() -> None:
     [
         ({"mechanism": "none"}, "change nothing in 'none'"),
         ({"mechanism": {"name": "randomized"}}, "cannot stand here"),
+        ({"mechanism": "cope"}, "counts keys in order"),
+        ({"mechanism": "cape"}, "chooses positions itself"),
         ({"mechanism": {"name": "learned", "max_positions": 512}}, "more than the 512 positions"),
         ({"mechanism": {"name": "transformer_xl", "memory_length": 4}}, "have no memory"),
         ({"mechanism": {"name": "rope", "layers": [1]}}, "layers belong to 'randomized'"),

@@ -133,6 +133,24 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "spread, no bound": {"phase": "spread", "phase_bound": "none", "base": 100.0},
         "symmetric": {"phase": "none"},
     },
+    "cope": {
+        "default": {},
+        "short table": {"max_position": 3},
+        "causal": {"causal": True, "max_position": 5},
+    },
+    "dape": {
+        "default": {},
+        "over disentangled": {"mechanism": {"name": "disentangled", "p2p": True}, "width": 6},
+        "over halves": {"mechanism": {"name": "alibi", "variant": "halves"}, "width": 5},
+        "over causal memory": {
+            "mechanism": {"name": "transformer_xl", "bidirectional": False, "memory_length": 3},
+            "width": 5,
+        },
+        "over separate, second layer only": {
+            "mechanism": {"name": "alibi", "variant": "separate"},
+            "layers": [1],
+        },
+    },
     "randomized": {
         "default": {"max_position": 48},
         "learned": {
