@@ -76,12 +76,12 @@ def write_failure(error: OSError, target: Path, size: int | None = None) -> RunF
     """Return the error that tells the user why `target` could not be written and what to do."""
     needed = "" if size is None else f" ({size / 2**20:.1f} MiB)"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        cause = "the disk is full"
+        cause, remedy = "the disk is full", "Make room"
     else:
-        cause = error.strerror or str(error)
+        cause, remedy = error.strerror or str(error), "Mend the cause"
     return RunFailed(
         f"cannot write {target}{needed}: {cause}; what was saved before is intact. "
-        "Make room or mend the cause, then continue with --resume (resume=True)"
+        f"{remedy}, then run the same command again (posattn train: with --resume)"
     )
 
 
