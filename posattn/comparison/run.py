@@ -27,6 +27,7 @@ from posattn.comparison.worker import Job
 from posattn.errors import StudyIncomplete
 from posattn.recipe.check import check_recipe
 from posattn.recipe.schema import recipe_data
+from posattn.training.durable import on_disk
 from posattn.training.run_folder import RunFolder, State, Status, check_out
 from posattn.training.text.prepare import prepare
 
@@ -84,7 +85,7 @@ def run_study(
     check_same_study(plan, folder)
     for arm in plan.arms:
         check_recipe(arm.recipe)
-    with locked(folder, "this study"):
+    with on_disk(folder), locked(folder, "this study"):
         return _StudyRun(plan, folder, jobs, progress).execute()
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from posattn.errors import RunFailed
 
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 TEMPORARY = ".tmp-"
 
 
@@ -92,6 +93,17 @@ def writing(target: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise write_failure(error, target) from error
+
+
+@contextmanager
+def on_disk(folder: Path) -> Iterator[None]:
+    """Turn a full or read-only disk, met anywhere in work on `folder`, into a `RunFailed`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise
+        raise write_failure(error, Path(error.filename or folder)) from error
 
 
 def strict_record(record: Mapping[str, Any]) -> dict[str, Any]:
