@@ -62,6 +62,11 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         except PosattnError as error:
             say(f"Error: {error}")
             sys.exit(error.exit_code)
+        except BrokenPipeError:
+            raise
+        except OSError as error:  # a full disk behind the standard output, a file that went away
+            say(f"Error: {error}")
+            sys.exit(1)
     sys.exit(0)
 
 

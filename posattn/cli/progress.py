@@ -71,4 +71,5 @@ class _Lines:
         if progress.stage == self._stage and now - self._last < SECONDS_BETWEEN_LINES:
             return
         self._stage, self._last = progress.stage, now
-        say(f"{self._name}: step {progress.step} of {progress.steps}, {describe(progress)}")
+        place = f"step {progress.step} of {progress.steps}, " if progress.steps else ""
+        say(f"{self._name}: {place}{describe(progress)}")

@@ -112,16 +112,19 @@ def write_plan(plan: StudyPlan, out: Path) -> None:
 
 
 def check_same_study(plan: StudyPlan, out: Path) -> None:
-    """Raise `RecipeError` with the differences if `out` holds the runs of another study."""
+    """Raise `RecipeError` with the differences if `out` holds the runs of another study.
+
+    A plan of which no run was ever started (the text was missing, say) binds nobody.
+    """
     path = out / "plan.json"
-    if not path.is_file():
-        if (out / "runs").exists():
-            raise RecipeError(
-                f"{out} holds runs but no plan.json, so it is not known what they are runs of; "
-                "choose another folder"
-            )
+    if not any((out / "runs").glob("*/*")):
         return
-    there, now = (_decisive(content) for content in (read_json(path), _stored(plan)))
+    if not path.is_file():
+        raise RecipeError(
+            f"{out} holds runs but no plan.json, so it is not known what they are runs of; "
+            "choose another folder"
+        )
+    there, now = _stored_there(path), _decisive(_stored(plan))
     found = differences(there, now)
     if found:
         raise RecipeError(
@@ -130,6 +133,16 @@ def check_same_study(plan: StudyPlan, out: Path) -> None:
             "Runs of two studies are never mixed: choose another folder with --out, delete this one, "
             "or take the change back to continue it"
         )
+
+
+def _stored_there(path: Path) -> dict[str, Any]:
+    try:
+        return _decisive(read_json(path))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecipeError(
+            f"{path} is damaged ({type(error).__name__}: {error}), so it is not known what the runs "
+            f"in {path.parent} are runs of; choose another folder with --out"
+        ) from error
 
 
 def _stored(plan: StudyPlan) -> dict[str, Any]:

@@ -27,7 +27,8 @@ from posattn.comparison.worker import Job
 from posattn.errors import StudyIncomplete
 from posattn.recipe.check import check_recipe
 from posattn.recipe.schema import recipe_data
-from posattn.training.run_folder import RunFolder, State, Status
+from posattn.training.durable import on_disk
+from posattn.training.run_folder import RunFolder, State, Status, check_out
 from posattn.training.text.prepare import prepare
 
 if TYPE_CHECKING:
@@ -80,10 +81,11 @@ def run_study(
     study = study if isinstance(study, Study) else load_study(study)
     plan = make_plan(study)
     folder = Path(out).absolute()
+    check_out(folder)
     check_same_study(plan, folder)
     for arm in plan.arms:
         check_recipe(arm.recipe)
-    with locked(folder, "this study"):
+    with on_disk(folder), locked(folder, "this study"):
         return _StudyRun(plan, folder, jobs, progress).execute()
 
 

@@ -1,10 +1,12 @@
 """What a run folder recorded that control compares: recipe, data, starting values, batches, conditions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from posattn.errors import DataError
 from posattn.recipe.reader import read_file
 from posattn.recipe.scalars import plain
 from posattn.training.durable import read_json
@@ -63,9 +65,11 @@ class RunEvidence:
 
 
 def read_evidence(folder: Path, arm: str, seed: int, planned: Mapping[str, Any]) -> RunEvidence:
-    """Return what the run in `folder` has recorded so far."""
+    """Return what the run in `folder` has recorded so far; `DataError` if a record is damaged."""
     files = RunFolder(folder)
-    lines = read_metrics(files.metrics, "train")
+    with _readable(files.metrics, folder):
+        lines = [line for line in read_metrics(files.metrics, "train") if "batches" in line]
+        batches = {int(line["step"]): str(line["batches"]) for line in lines}
     return RunEvidence(
         arm=arm,
         seed=seed,
@@ -75,8 +79,8 @@ def read_evidence(folder: Path, arm: str, seed: int, planned: Mapping[str, Any])
         data=_read(files.data),
         parameters=_read(files.parameters),
         environment=_read(files.environment),
-        batches={int(line["step"]): str(line["batches"]) for line in lines if "batches" in line},
-        evaluations=_read(folder / EVALUATIONS),
+        batches=batches,
+        evaluations=_read(folder / EVALUATIONS, folder / EVALUATIONS),
     )
 
 
@@ -88,5 +92,18 @@ def _recipe(path: Path) -> dict[str, Any] | None:
     return data
 
 
-def _read(path: Path) -> dict[str, Any]:
-    return dict(read_json(path)) if path.is_file() else {}
+def _read(path: Path, made_again: Path | None = None) -> dict[str, Any]:
+    with _readable(path, made_again or path.parent):
+        return dict(read_json(path)) if path.is_file() else {}
+
+
+@contextmanager
+def _readable(path: Path, made_again: Path) -> Iterator[None]:
+    """Turn a damaged record into a `DataError` that names what to delete to have it made again."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{path} is damaged ({error}); delete {made_again} and run the same command again to "
+            "have it made anew"
+        ) from error

@@ -14,7 +14,7 @@ from posattn.recipe.explain import validate_document
 from posattn.recipe.merge import Override, merge, override, read_overrides
 from posattn.recipe.reader import Document, KeyPath, Origin, describe_kind, read_file
 from posattn.recipe.resolve import Overrides, absolute_paths
-from posattn.recipe.shipped import find_recipe
+from posattn.recipe.shipped import find_recipe, wrong_kind
 from posattn.training.run_folder import check_run_name
 
 RECIPE_SECTIONS = ("encoder", "decoder", "objective", "data", "train")
@@ -130,7 +130,10 @@ def load_study(reference: str | Path, overrides: Overrides = ()) -> Study:
     themselves. Raises `RecipeError` with file and line.
     """
     path = find_recipe(reference, kind="study")
-    document = _expanded(read_file(path))
+    written = read_file(path)
+    if "arms" not in written.data and {"extends", *RECIPE_SECTIONS} & written.data.keys():
+        raise RecipeError(wrong_kind(str(path), "recipe", str(path)))
+    document = _expanded(written)
     for item in read_overrides(overrides):
         document = merge(document, _expanded(_for_all_arms(item).document()))
     document = _with_defaults(document, path)

@@ -266,7 +266,10 @@ def read_curve(path: Path) -> list[MetricsLine]:
     if not path.is_file():
         return []
     by_step: dict[int, MetricsLine] = {}
-    *lines, _torn = path.read_text(encoding="utf-8").split("\n")
+    try:
+        *lines, _torn = path.read_text(encoding="utf-8").split("\n")
+    except ValueError as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
     for number, text in enumerate(lines, start=1):
         if '"evaluation"' not in text:
             continue

@@ -125,6 +125,13 @@ def _message(
         return str(context["text"])
     if kind in ("value_error", "assertion_error"):
         return str(context.get("error", details["msg"]))
+    if kind in ("too_long", "too_short"):
+        long, limit = (
+            kind == "too_long",
+            context["max_length" if kind == "too_long" else "min_length"],
+        )
+        entries = "entry" if limit == 1 else "entries"
+        return f"must have {'at most' if long else 'at least'} {limit} {entries}, not {len(value)}"
     said = details["msg"].replace("Input should", "must").replace("should", "must")
     return f"{said[:1].lower()}{said[1:]}, not {describe(value)}"
 

@@ -8,10 +8,12 @@ from typing import Any
 from posattn.errors import RecipeError
 from posattn.recipe.merge import Override, merge, read_overrides
 from posattn.recipe.reader import Document, KeyPath, Origin, read_file
-from posattn.recipe.shipped import find_recipe
+from posattn.recipe.shipped import find_recipe, wrong_kind
 
 PATH_KEYS = frozenset({"path", "paths", "file", "files"})
 """Below `data`, what stands under one of these keys is a path, in plug-ins' options too."""
+NAME_OR_PATH_KEYS = frozenset({"dataset"})
+"""Below `data`, what stands under one of these keys is a path if it starts as `./`, `../` or `~`."""
 
 Overrides = Sequence[str | Override] | Mapping[str, Any]
 
@@ -41,6 +43,8 @@ def _with_bases(path: Path, chain: tuple[Path, ...]) -> Document:
         names = " -> ".join(str(step) for step in (*chain[chain.index(path) :], path))
         raise RecipeError(f"{chain[-1]}: 'extends' runs in a circle: {names}")
     document = absolute_paths(read_file(path), path.parent)
+    if "arms" in document.data:
+        raise RecipeError(wrong_kind(str(path), "study", str(path)))
     data = {"name": path.stem, **document.data}
     base = data.pop("extends", None)
     own = Document(data, {("name",): Origin(str(path)), **document.origins})
@@ -66,6 +70,13 @@ def _absolute(value: Any, path: KeyPath, folder: Path, in_data: bool) -> Any:
         return {key: _absolute(item, (*path, key), folder, True) for key, item in value.items()}
     if isinstance(value, list):
         return [_absolute(item, path, folder, True) for item in value]
-    if isinstance(value, str) and value and path[-1] in PATH_KEYS and "://" not in value:
+    if isinstance(value, str) and _is_path(value, path[-1]):
         return os.path.normpath(folder / Path(value).expanduser())
     return value
+
+
+def _is_path(value: str, key: str | int) -> bool:
+    """Return whether a text is a path: by its key, or by how it starts where a name may stand too."""
+    if key in NAME_OR_PATH_KEYS:
+        return value.startswith(("./", "../", "~"))
+    return bool(value) and key in PATH_KEYS and "://" not in value

@@ -80,6 +80,9 @@ def _missing(reference: str, path: Path, kind: Kind | None) -> str:
     what = kind or "recipe or study"
     if path.is_dir():
         return f"'{reference}' is a folder; name a {what} file in it"
+    other = _of_the_other_kind(reference, kind)
+    if other:
+        return other
     known = sorted(_known(kind))
     stem = Path(reference).stem
     shorts = {full.rpartition("/")[2]: full for full in reversed(known)}
@@ -89,3 +92,20 @@ def _missing(reference: str, path: Path, kind: Kind | None) -> str:
     hint = f"; did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
     listed = ", ".join(known) or "none"
     return f"there is no {what} '{reference}'{hint} (shipped: {listed}; or give a path to a file)"
+
+
+def _of_the_other_kind(reference: str, kind: Kind | None) -> str | None:
+    """Say that a recipe was named where a study is needed, or the other way round."""
+    if kind is None:
+        return None
+    other: Kind = "study" if kind == "recipe" else "recipe"
+    name = Path(reference).with_suffix("").as_posix().removeprefix("studies/")
+    full = [known for known in shipped_names(other) if name in (known, known.rpartition("/")[2])]
+    return wrong_kind(reference, other, full[0]) if full else None
+
+
+def wrong_kind(what: str, kind: Kind, name: str) -> str:
+    """Return the sentence for `what`, which is of the `kind` that the command cannot take."""
+    if kind == "study":
+        return f"'{what}' is a study, not a recipe; run it with: posattn compare {name} --out DIR"
+    return f"'{what}' is a recipe, not a study; train it with: posattn train {name} --out DIR"

@@ -16,6 +16,7 @@ from typing import Any
 
 from posattn.errors import RunFailed
 
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 TEMPORARY = ".tmp-"
 
 
@@ -76,12 +77,12 @@ def write_failure(error: OSError, target: Path, size: int | None = None) -> RunF
     """Return the error that tells the user why `target` could not be written and what to do."""
     needed = "" if size is None else f" ({size / 2**20:.1f} MiB)"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        cause = "the disk is full"
+        cause, remedy = "the disk is full", "Make room"
     else:
-        cause = error.strerror or str(error)
+        cause, remedy = error.strerror or str(error), "Mend the cause"
     return RunFailed(
         f"cannot write {target}{needed}: {cause}; what was saved before is intact. "
-        "Make room or mend the cause, then continue with --resume (resume=True)"
+        f"{remedy}, then run the same command again (posattn train: with --resume)"
     )
 
 
@@ -92,6 +93,17 @@ def writing(target: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise write_failure(error, target) from error
+
+
+@contextmanager
+def on_disk(folder: Path) -> Iterator[None]:
+    """Turn a full or read-only disk, met anywhere in work on `folder`, into a `RunFailed`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise
+        raise write_failure(error, Path(error.filename or folder)) from error
 
 
 def strict_record(record: Mapping[str, Any]) -> dict[str, Any]:

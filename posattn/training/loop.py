@@ -20,7 +20,7 @@ from posattn.training.interruption import Interruption
 from posattn.training.learner import Learner
 from posattn.training.opening import Opening, open_run
 from posattn.training.record import Record
-from posattn.training.run_folder import RunFolder, State, Status, check_run_name
+from posattn.training.run_folder import RunFolder, State, Status, check_out, check_run_name
 from posattn.training.run_inputs import Progress, RunResult, TrainingJob
 from posattn.training.weights import pack_weights
 
@@ -44,6 +44,7 @@ def train_run(
     """
     folder = RunFolder(Path(out).absolute())
     check_run_name(folder.path.name)
+    check_out(folder.path)
     opening = open_run(folder, job.recipe_text, resume)
     if opening.result is not None:
         return opening.result

@@ -1,5 +1,6 @@
 """The layout of a run folder, portable names, and the status file."""
 
+import os
 import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,6 +32,20 @@ def check_run_name(name: str) -> str:
         shown = name if len(name) <= 40 else f"{name[:37]}..."
         raise RecipeError(f"the run name {shown!r} cannot be used as a folder name: {problem}")
     return name
+
+
+def check_out(folder: Path) -> None:
+    """Raise `RecipeError`, before any work is done, if nothing can be written into `folder`."""
+    place = folder.absolute()
+    while not os.path.lexists(place) and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        raise RecipeError(f"{folder} cannot be the output folder: {place} is not a folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise RecipeError(
+            f"{folder} cannot be the output folder: {place} does not let you write; choose another "
+            "--out, or change its permissions"
+        )
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,15 @@ def test_the_schema_is_json(posattn_command):
     assert json.loads(out)["title"] == "posattn recipe"
 
 
+def test_what_the_system_refuses_is_one_message(posattn_command, monkeypatch, tiny):
+    def full(*_):
+        raise OSError(28, "No space left on device", "recipe.yaml")
+
+    monkeypatch.setattr("posattn.recipe.schema.dump_recipe", full)
+    code, _, err = posattn_command("show", tiny)
+    assert (code, err) == (1, "Error: [Errno 28] No space left on device: 'recipe.yaml'\n")
+
+
 def test_an_unexpected_error_is_not_swallowed(monkeypatch, tiny):
     def broken(*_):
         raise RuntimeError("a fault of ours")

@@ -82,6 +82,22 @@ def test_a_missing_or_bad_study_exits_with_2(posattn_command, tmp_path):
     assert "did you mean 'seeds'" in err
 
 
+def test_a_recipe_is_no_study_and_a_study_no_recipe(posattn_command, tiny, tmp_path):
+    study = tmp_path / "study.yaml"
+    study.write_text("base: quick/base\narms: {a: {}}\n")
+    code, _, err = posattn_command("compare", tiny, "--out", tmp_path / "out")
+    assert code == 2
+    assert (
+        err
+        == f"Error: '{tiny}' is a recipe, not a study; train it with: posattn train {tiny} --out DIR\n"
+    )
+    for command in ("show", "train"):
+        arguments = ["--out", tmp_path / "out"] if command == "train" else []
+        code, _, err = posattn_command(command, study, *arguments)
+        assert code == 2
+        assert "is a study, not a recipe; run it with: posattn compare" in err
+
+
 def test_a_report_of_a_folder_that_is_no_study_exits_with_2(posattn_command, tmp_path):
     code, _, err = posattn_command("report", tmp_path)
     assert code == 2

@@ -114,6 +114,16 @@ def test_progress_is_told_in_words():
     assert describe(Progress(0, 0, None, 0.0, "preparing")) == "preparing"
 
 
+def test_before_the_first_step_no_step_is_shown(capsys):
+    with training_progress("tiny") as draw:
+        draw(Progress(0, 0, None, 0.0, "reading the text"))
+        draw(STEP)
+    assert capsys.readouterr().err.splitlines() == [
+        "tiny: reading the text",
+        "tiny: step 2 of 10, training, loss 1.250, 1,234 tokens/s",
+    ]
+
+
 def test_progress_is_drawn_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with training_progress("tiny") as draw:

@@ -94,6 +94,7 @@ def test_the_plan_on_disk_is_strict_and_states_everything(tmp_path: Path) -> Non
 
 def test_the_same_study_may_go_on_and_its_words_may_change(tmp_path: Path) -> None:
     write_plan(plan(), tmp_path)
+    (tmp_path / "runs" / "rope" / "seed-0").mkdir(parents=True)
     check_same_study(plan("title=Another", "notes=more"), tmp_path)
 
 
@@ -111,6 +112,8 @@ def test_a_changed_study_is_refused_with_the_difference(
     tmp_path: Path, change: str, shown: str
 ) -> None:
     write_plan(plan(), tmp_path)
+    check_same_study(plan(change), tmp_path)  # no run was started: the plan binds nobody
+    (tmp_path / "runs" / "rope" / "seed-0").mkdir(parents=True)
     with pytest.raises(RecipeError) as error:
         check_same_study(plan(change), tmp_path)
     assert shown in str(error.value)
@@ -118,6 +121,14 @@ def test_a_changed_study_is_refused_with_the_difference(
 
 
 def test_a_folder_with_runs_of_unknown_origin_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "rope" / "seed-0").mkdir(parents=True)
     with pytest.raises(RecipeError, match=r"holds runs but no plan\.json"):
+        check_same_study(plan(), tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"arms": 3}', '{"arms": [3]}'])
+def test_a_damaged_plan_is_refused_in_words(tmp_path: Path, text: str) -> None:
+    (tmp_path / "runs" / "rope" / "seed-0").mkdir(parents=True)
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(RecipeError, match=r"plan\.json is damaged"):
         check_same_study(plan(), tmp_path)

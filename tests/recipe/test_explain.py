@@ -150,3 +150,9 @@ def test_sections_that_fit_at_the_limit_are_accepted(tiny):
     load_recipe(
         tiny, ["encoder.mechanism={name: transformer_xl, memory_length: 8}", "data.order=streams"]
     )
+
+
+def test_a_list_of_the_wrong_size_is_told_in_words(refused):
+    assert "train.betas: must have at most 2 entries, not 3" in refused(
+        "train.betas=[0.1, 0.2, 0.3]"
+    )

@@ -112,3 +112,13 @@ def test_a_path_on_the_command_line_is_relative_to_the_current_folder(tmp_path, 
     monkeypatch.chdir(tmp_path)
     document = resolve_recipe(tmp_path / "r" / "mine.yaml", ["data.corpus.paths=[u.txt]"])
     assert document.data["data"]["corpus"]["paths"] == [str(tmp_path / "u.txt")]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "is_path"),
+    [("./texts", True), ("../texts", True), ("owner/name", False), ("name", False)],
+)
+def test_a_dataset_is_a_path_only_if_written_as_one(tmp_path, dataset, is_path):
+    write(tmp_path, mine=f"data: {{corpus: {{name: hub, dataset: {dataset}}}}}\n")
+    found = resolve_recipe(tmp_path / "mine.yaml").data["data"]["corpus"]["dataset"]
+    assert found == (os.path.normpath(tmp_path / dataset) if is_path else dataset)

@@ -55,8 +55,12 @@ def test_studies_and_recipes_have_their_own_names(shelf):
     assert find_recipe("quick", kind="study") == shelf / "studies" / "quick.yaml"
     assert find_recipe("quick", kind=None) == shelf / "studies" / "quick.yaml"
     assert find_recipe("bert_base", kind=None) == shelf / "full" / "bert_base.yaml"
-    with pytest.raises(UnknownName, match="no recipe 'quick'"):
+    with pytest.raises(
+        UnknownName, match="'quick' is a study, not a recipe; run it with: posattn compare"
+    ):
         find_recipe("quick")
+    with pytest.raises(UnknownName, match="'alibi' is a recipe, not a study; train it with"):
+        find_recipe("alibi", kind="study")
 
 
 @pytest.mark.parametrize(

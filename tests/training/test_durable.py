@@ -9,6 +9,7 @@ import pytest
 from posattn.errors import RunFailed
 from posattn.training import durable
 from posattn.training.durable import (
+    on_disk,
     read_json,
     remove_temporary,
     replace_folder,
@@ -93,3 +94,12 @@ def test_other_failures_are_told_in_the_words_of_the_system(tmp_path: Path) -> N
 def test_it_is_light_to_import() -> None:
     code = "import sys, posattn.training.durable; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EFBIG])
+def test_a_disk_that_refuses_is_told_to_the_user_with_the_folder(tmp_path: Path, code: int) -> None:
+    told = f"cannot write {tmp_path}: .*run the same command again"
+    with pytest.raises(RunFailed, match=told), on_disk(tmp_path):
+        raise OSError(code, "refused")
+    with pytest.raises(BrokenPipeError), on_disk(tmp_path):
+        raise BrokenPipeError(errno.EPIPE, "closed")

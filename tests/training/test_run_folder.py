@@ -5,7 +5,7 @@ import pytest
 
 from posattn.errors import CheckpointError, RecipeError
 from posattn.training.checkpoint import checkpoint_name
-from posattn.training.run_folder import RunFolder, Status, check_run_name
+from posattn.training.run_folder import RunFolder, Status, check_out, check_run_name
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,21 @@ def test_a_damaged_status_says_what_to_do(tmp_path: Path) -> None:
     folder.status_file.write_text('{"state": "run')
     with pytest.raises(CheckpointError, match="delete this file"):
         folder.read_status()
+
+
+def test_an_output_folder_that_is_or_lies_in_a_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    for out in (file, file / "run", file / "a" / "b"):
+        with pytest.raises(RecipeError, match="is not a folder"):
+            check_out(out)
+    check_out(tmp_path)
+    check_out(tmp_path / "new" / "run")
+
+
+def test_an_output_folder_without_permission_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(RecipeError, match="does not let you write"):
+        check_out(tmp_path / "new")

@@ -76,8 +76,8 @@ def divide(census: Census, fraction: float, seed: int) -> Division:
     """Return the division of a text. DataError if there is no text at all."""
     if not census.characters.any():
         raise DataError(
-            f"no usable text: {census.empty_documents()} documents were read and all are empty; "
-            "check data.corpus"
+            "no usable text: every document that was read is empty (documents: "
+            f"{census.empty_documents()}); check data.corpus"
         )
     return _by_document(census, fraction, seed) or _by_tail(census, fraction)
 

@@ -264,7 +264,7 @@ def _check_rows(split: Split, facts: SplitInfo, info: CorpusInfo) -> None:
     remedy = "add text" if split.part == "train" else "raise data.validation_fraction, add text"
     raise DataError(
         f"the {split.part} part of the corpus '{info.name}' gives no sample: it has {facts.tokens} "
-        f"tokens in {facts.documents} documents, and one row takes {split.layout.max_length} "
-        f"(data.max_length); {remedy}, or shorten data.max_length. In all there are "
-        f"{info.documents} documents with text and {info.empty_documents} empty ones"
+        f"tokens, and one row takes {split.layout.max_length} (data.max_length); {remedy}, or "
+        f"shorten data.max_length. Documents in this part: {facts.documents}; in the whole corpus "
+        f"{info.documents} with text, {info.empty_documents} empty"
     )

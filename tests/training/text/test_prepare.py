@@ -218,7 +218,7 @@ def test_a_utf16_file_is_named(tmp_path: Path) -> None:
 def test_a_corpus_without_text_is_an_error_with_the_count(tmp_path: Path, content: str) -> None:
     path = write(tmp_path / "empty.txt", content)
     with pytest.raises(
-        DataError, match=r"no usable text: \d documents were read and all are empty"
+        DataError, match=r"no usable text: every document that was read is empty \(documents: \d\)"
     ):
         prepare(config_of(path))
 

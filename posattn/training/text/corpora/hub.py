@@ -34,7 +34,7 @@ class HubConfig(CorpusConfig):
 
     name: Literal["hub"] = "hub"
     dataset: Text
-    """The name on the hub (`owner/name`), or the absolute path of a folder."""
+    """The name on the hub (`owner/name`), or a folder, written as `./folder`, `../folder` or `/folder`."""
     config: Text | None = None
     """The configuration (subset) of the dataset, where it has several."""
     split: Text = "train"
@@ -71,6 +71,12 @@ class HubCorpus(Corpus):
         chosen = self.config.model_dump(exclude={"streaming"})
         place = Path(self.config.dataset)
         if place.is_dir():
+            if not place.is_absolute():
+                raise DataError(
+                    f"data.corpus.dataset '{place}' may be a dataset of the hub or the folder "
+                    f"{place.absolute()}; write ./{place} for the folder (in a recipe file: "
+                    "relative to the file), or run where there is no such folder"
+                )
             files = sorted(path for path in place.rglob("*") if path.is_file())
             chosen["files"] = [[str(f.relative_to(place)), file_digest(f)] for f in files]
         return cache_folder() / "corpora" / f"hub-{value_digest(chosen)[:24]}"

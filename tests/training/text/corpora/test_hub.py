@@ -76,3 +76,11 @@ def test_a_wrong_split_and_a_missing_dataset_are_named(dataset: Path) -> None:
         corpus_of(dataset, split="test").source(silent)
     with pytest.raises(DataError, match=r"cannot load the dataset 'nobody/nothing'.*network"):
         corpus_of("nobody/nothing").source(silent)
+
+
+def test_a_name_that_is_also_a_folder_is_refused(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(dataset.parent)
+    with pytest.raises(DataError, match=r"write \./dataset for the folder"):
+        corpus_of("dataset").source(silent)

@@ -1,0 +1,137 @@
+"""README.md and docs/: every block of YAML, shell and Python is what it says it is."""
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from ruamel.yaml import YAML
+
+from posattn.cli.main import run
+from posattn.comparison.plan import make_plan
+from posattn.comparison.study import load_study
+from posattn.mechanisms import registry
+from posattn.recipe.check import check_recipe
+from posattn.recipe.schema import load_recipe
+from posattn.testing import check_mechanism
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
+
+
+def blocks(*languages):
+    """Return the blocks of some languages as parameters named by page and number."""
+    return [
+        pytest.param(text, id=f"{page.stem}-{number}")
+        for page in PAGES
+        for number, (language, text) in enumerate(FENCE.findall(page.read_text(encoding="utf-8")))
+        if language in languages
+    ]
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    """An empty current folder with the README's `my.yaml` and `study.yaml`."""
+    monkeypatch.chdir(tmp_path)
+    for block in blocks("yaml"):
+        name = re.match(r"# (\w+\.yaml)\n", block.values[0])
+        if block.id.startswith("README") and name:
+            (tmp_path / name[1]).write_text(block.values[0], encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_a_yaml_block_is_a_recipe_or_a_study_that_can_run(text, tmp_path):
+    content = YAML(typ="safe", pure=True).load(text)
+    path = tmp_path / "block.yaml"
+    if "arms" in content:
+        path.write_text(text, encoding="utf-8")
+        for arm in make_plan(load_study(path)).arms:
+            check_recipe(arm.recipe)
+        return
+    path.write_text(text if "extends" in content else f"extends: quick/base\n{text}", "utf-8")
+    check_recipe(load_recipe(path))
+
+
+@pytest.fixture
+def nothing_long(monkeypatch, tmp_path):
+    """Training, studies and reports that end at once; their commands are parsed and checked."""
+    report = SimpleNamespace(html=tmp_path / "report.html")
+    done = SimpleNamespace(state="finished", step=1, folder=tmp_path, notes=(), report=report)
+    monkeypatch.setattr("posattn.recipe.run.train_recipe", lambda *_, **__: done)
+    monkeypatch.setattr("posattn.comparison.run.run_study", lambda *_, **__: done)
+    monkeypatch.setattr("posattn.comparison.report.write_report", lambda *_: report)
+
+
+@pytest.mark.parametrize("text", blocks("sh", "bash"))
+def test_a_shell_block_holds_commands_that_work(text, desk, nothing_long, capsys):
+    for line in text.splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["make"]:
+            makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+            assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), line
+            continue
+        assert words[0] == "posattn", line
+        words = ["rope" if word == "RECIPE" else word for word in words[1:]]
+        with pytest.raises(SystemExit) as end:
+            run(words)
+        expected = 1 if words[0] == "diff" else 0  # as diff(1): the recipes differ
+        assert (end.value.code or 0) == expected, f"{line}\n{capsys.readouterr().err}"
+
+
+def python_block(page, part):
+    """Return the Python block of a page that contains `part`."""
+    texts = [language_text[1] for language_text in FENCE.findall(page.read_text(encoding="utf-8"))]
+    return next(text for text in texts if part in text)
+
+
+@pytest.mark.parametrize("text", blocks("python"))
+def test_a_python_block_compiles(text):
+    compile(text, "block", "exec")
+
+
+def test_the_readme_block_runs(monkeypatch):
+    checked = []
+    monkeypatch.setattr("posattn.testing.check_mechanism", checked.append)
+    names = {}
+    exec(python_block(ROOT / "README.md", "load_recipe"), names)
+    assert names["logits"].shape == (1, 16, 2000)
+    assert names["terms"]
+    assert checked == ["rope"]
+
+
+def test_the_api_block_runs(capsys):
+    exec(python_block(ROOT / "docs" / "api.md", "load_recipe"), {})
+    assert "rope" in capsys.readouterr().out
+
+
+def test_the_mechanism_of_the_plug_in_page_conforms(monkeypatch, tmp_path):
+    module = tmp_path / "neighbours.py"
+    module.write_text(python_block(ROOT / "docs" / "plugins.md", "class Neighbours"), "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    import neighbours
+
+    monkeypatch.setitem(registry._entries, "neighbours", neighbours.Neighbours)
+    check_mechanism("neighbours", {"reach": 2})
+
+
+def test_the_entry_point_of_the_plug_in_page_is_toml():
+    text = python_block(ROOT / "docs" / "plugins.md", "entry-points")
+    groups = tomllib.loads(text)["project"]["entry-points"]
+    assert list(groups) == ["posattn.mechanisms"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_link_leads_to_a_page(page):
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        assert "://" in target or (page.parent / target).is_file(), target
+
+
+def test_every_page_is_in_the_navigation():
+    nav = YAML(typ="safe", pure=True).load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    listed = {name for entry in nav for name in entry.values()}
+    assert listed == {page.name for page in (ROOT / "docs").glob("*.md")}
