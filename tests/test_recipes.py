@@ -15,7 +15,21 @@ from posattn.recipe.shipped import shipped_names
 RECIPES = sorted(shipped_names("recipe"))
 STUDIES = sorted(shipped_names("study"))
 QUICK = [name for name in RECIPES if name.startswith("quick/")]
-MECHANISMS = ("none", "learned", "sinusoidal", "rope", "alibi", "transformer_xl", "disentangled")
+MECHANISMS = (
+    "none",
+    "learned",
+    "sinusoidal",
+    "rope",
+    "alibi",
+    "transformer_xl",
+    "disentangled",
+    "t5",
+    "shaw",
+    "kerple",
+    "sandwich",
+    "fire",
+    "tupe",
+)
 PUBLISHED = {
     # parameters of the published masked language models, in millions, without what ours leave out
     "bert_base": (109.5, 110.0),

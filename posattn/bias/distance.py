@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias, final, no_type_check
 
 import torch
@@ -18,17 +19,29 @@ DistanceFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 @final
 @dataclass(frozen=True)
 class DistanceBias(AttentionBias):
-    """`bias[b, h, i, j] = function(distance[b, i, j], h)`."""
+    """`bias[b, h, i, j] = function(distance[b, i, j], h)`.
+
+    `shared` says that several layers of one forward are handed this object: the whole bias is then
+    computed once and kept, for one backward pass.
+    """
 
     name: str
     distance: Pairs
     num_heads: int
     function: DistanceFunction
+    shared: bool = False
+
+    @cached_property
+    def _whole(self) -> Logits:
+        return self._compute()
+
+    def _compute(self) -> Logits:
+        head = torch.arange(self.num_heads, device=self.distance.device)
+        return self.function(self.distance[:, None], head[None, :, None, None])
 
     @override
     def materialize(self) -> Logits:
-        head = torch.arange(self.num_heads, device=self.distance.device)
-        return self.function(self.distance[:, None], head[None, :, None, None])
+        return self._whole if self.shared else self._compute()
 
     @override
     def terms(self) -> Mapping[str, Logits]:

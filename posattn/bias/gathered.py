@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final, no_type_check
 
 from jaxtyping import Float
@@ -79,15 +80,27 @@ class KeyScores(AttentionBias):
 @final
 @dataclass(frozen=True)
 class BucketScores(AttentionBias):
-    """`bias[b, h, i, j] = scores[h, bucket[b, i, j]]`: the same for all tokens (T5, p2p)."""
+    """`bias[b, h, i, j] = scores[h, bucket[b, i, j]]`: the same for all tokens (T5, p2p).
+
+    `shared` says that several layers of one forward are handed this object: the whole bias is then
+    computed once and kept, for one backward pass.
+    """
 
     name: str
     scores: Float[Tensor, "heads buckets"]
     bucket: Pairs
+    shared: bool = False
+
+    @cached_property
+    def _whole(self) -> Logits:
+        return self._compute()
+
+    def _compute(self) -> Logits:
+        return self.scores[:, self.bucket].transpose(0, 1)  # [H, B, Q, K] -> [B, H, Q, K]
 
     @override
     def materialize(self) -> Logits:
-        return self.scores[:, self.bucket].transpose(0, 1)  # [H, B, Q, K] -> [B, H, Q, K]
+        return self._whole if self.shared else self._compute()
 
     @override
     def terms(self) -> Mapping[str, Logits]:

@@ -10,11 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from posattn.encoder.model import MaskedLanguageModel
+from posattn.mechanisms import FanInLinear
 
 
 def initialize(model: MaskedLanguageModel, seed: int) -> None:
     """Set weights of projections and tables to N(0, initializer_range), biases to 0, norms to 1 and 0.
 
+    Weights and biases of a mechanism's `FanInLinear` are uniform within 1 / sqrt(in_features).
     Parameters of other modules keep the value that their constructor gave them.
     """
     spread = model.config.initializer_range
@@ -35,7 +37,11 @@ def named_generator(seed: int, name: str) -> torch.Generator:
 
 def _initialize(module: nn.Module, name: str, parameter: Tensor, seed: int, spread: float) -> None:
     is_bias = name.endswith("bias")
-    if isinstance(module, nn.LayerNorm | nn.RMSNorm):
+    if isinstance(module, FanInLinear):
+        reach = module.in_features**-0.5
+        unit = torch.rand(parameter.shape, generator=named_generator(seed, name))
+        parameter.copy_((2.0 * unit - 1.0) * reach)
+    elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
         parameter.fill_(0.0 if is_bias else 1.0)
     elif isinstance(module, nn.Linear | nn.Embedding):
         if is_bias:

@@ -55,6 +55,15 @@ class Flops(NamedTuple):
 
     per_sequence: int = 0  # in one attention layer, for one sequence
     per_forward: int = 0  # in one attention layer, however many sequences there are
+    per_encoder: int = 0  # in all layers that see the same queries together, however many sequences
+
+
+class FanInLinear(nn.Linear):
+    """A projection whose first weight and bias are uniform within 1 / sqrt(in_features), PyTorch's rule.
+
+    For small networks inside a mechanism: at the encoder's `initializer_range`, made for wide
+    projections, what such a network returns would vanish, and its gradient with it.
+    """
 
 
 class LayerPattern(FrozenConfig):
@@ -104,7 +113,7 @@ class MechanismConfig(NamedConfig):
         return {}
 
     def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
-        """Return the operations added in one attention layer."""
+        """Return the operations added, in one attention layer or in all of them together."""
         return Flops()
 
 
@@ -165,7 +174,8 @@ class Mechanism(nn.Module, ABC, Generic[C]):
     """What position adds to an encoder. Override the hooks that the mechanism uses, and only those.
 
     Parameters of nn.Linear, nn.Embedding and the norms are initialised by (seed, name) after
-    construction; any other parameter must get its first value in the constructor without chance.
+    construction, at the encoder's initializer_range unless they are of a FanInLinear; any other
+    parameter must get its first value in the constructor without chance.
     """
 
     Config: ClassVar[type[MechanismConfig]]

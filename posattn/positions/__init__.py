@@ -1,6 +1,7 @@
 """Integer and table arithmetic on positions: pure functions, no parameters, no configuration."""
 
 from posattn.positions.buckets import log_buckets as log_buckets
+from posattn.positions.buckets import t5_buckets as t5_buckets
 from posattn.positions.distances import clipped as clipped
 from posattn.positions.distances import distances as distances
 from posattn.positions.frequencies import Order as Order

@@ -30,3 +30,26 @@ def log_buckets(
     # direction; 1e-9 is far below the spacing of true values and far above that error.
     far = middle + torch.ceil(ratio * (middle - 1) - 1e-9).to(distance.dtype)
     return torch.where(size <= middle, held, far * held.sign())
+
+
+def t5_buckets(
+    distance: Int[Tensor, "*any"], num_buckets: int, max_distance: int, bidirectional: bool
+) -> Int[Tensor, "*any"]:
+    """Return the bucket of T5, a row of a table of num_buckets rows.
+
+    With n buckets per side and exact = n // 2, a key d >= 0 positions away has bucket d if d < exact, and
+    exact + floor(ln(d / exact) / ln(max_distance / exact) * (n - exact)) beyond, n - 1 at most.
+    `bidirectional` splits the buckets into halves: the first for the query's own place and keys to the
+    left, the second for keys to the right, whose first row (distance 0) is never reached. Otherwise all
+    buckets are for keys to the left, and keys to the right share bucket 0 with the query's own place.
+
+    Source: transformers 5.24, modeling_t5.py, which follows Mesh TensorFlow.
+    """
+    per_side = num_buckets // 2 if bidirectional else num_buckets
+    exact = per_side // 2
+    size = distance.abs() if bidirectional else distance.clamp(min=0)
+    ratio = torch.log(size.clamp(min=exact).double() / exact) / math.log(max_distance / exact)
+    # as above: a true whole number may come out a rounding error too small
+    far = exact + torch.floor(ratio * (per_side - exact) + 1e-9).to(distance.dtype)
+    bucket = torch.where(size < exact, size, far.clamp(max=per_side - 1))
+    return bucket + per_side * (distance < 0) if bidirectional else bucket

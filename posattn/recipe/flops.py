@@ -58,6 +58,10 @@ def count_flops(
     projections, attention, feed_forward, mechanism = (
         sum(part[index] for part in parts) / length for index in range(4)
     )
+    everywhere_layers = [layer for layer, _ in runs[:everywhere]]
+    decoded_layers = [layer for layer, _ in runs[everywhere:]]
+    for layers, queries in ((everywhere_layers, length), (decoded_layers, decoded)):
+        mechanism += _shared(encoder, layers, queries, keys) / batch / length
     head = 2.0 * decoded * size * (size + vocab_size) / length
     return FlopCount(projections, attention, feed_forward, mechanism, head)
 
@@ -65,6 +69,12 @@ def count_flops(
 def decoded_share(recipe: Recipe) -> float:
     """Return the part of the places that is predicted."""
     return recipe.objective.target_fraction()
+
+
+def _shared(encoder: EncoderConfig, layers: list[int], queries: int, keys: int) -> float:
+    """Return what mechanisms that act in any of these layers compute for all of them together."""
+    acting = [part for part in encoder.mechanism if any(map(part.acts_in, layers))]
+    return float(sum(part.flops(encoder.dims(), queries, keys).per_encoder for part in acting))
 
 
 def _layer(

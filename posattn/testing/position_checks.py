@@ -9,6 +9,7 @@ from posattn.testing.expect import ensure, ensure_close, ensure_differs
 from posattn.testing.mechanism_case import PAD, VOCAB_SIZE, MechanismCase
 
 EXACT = 1e-9  # of float64 states of size about 1
+FAR = 2000  # a shift past any threshold below which absolute position does not count
 
 
 def check_position_reaches_the_output(case: MechanismCase) -> None:
@@ -156,7 +157,7 @@ def _shifted(case: MechanismCase) -> tuple[Tensor, Tensor]:
     ids = case.ids(2, 7)
     if limit is not None:
         ids = ids[:, : max(limit - 1, 1)]
-    shift = 13 if limit is None else min(13, limit - ids.shape[1])
+    shift = FAR if limit is None else min(FAR, limit - ids.shape[1])
     positions = torch.arange(ids.shape[1])[None]
     return model.encoder(ids, positions=positions + shift), model.encoder(ids, positions=positions)
 

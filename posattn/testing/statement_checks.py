@@ -156,6 +156,7 @@ def check_the_card_and_the_cost_are_stated(case: MechanismCase) -> None:
     short, long = case.config.flops(dims, 8, 8), case.config.flops(dims, 64, 64)
     ensure(0 <= short.per_sequence <= long.per_sequence, f"flops {short} at 8, {long} at 64")
     ensure(0 <= short.per_forward <= long.per_forward, f"flops {short} at 8, {long} at 64")
+    ensure(0 <= short.per_encoder <= long.per_encoder, f"flops {short} at 8, {long} at 64")
 
 
 def check_the_name_is_the_registered_one(case: MechanismCase) -> None:

@@ -22,3 +22,14 @@ def test_one_row_of_distances_serves_the_batch() -> None:
     bias = DistanceBias("d", torch.tensor([[[0, 5]]]), 2, lambda apart, head: apart * (head + 1.0))
     assert bias.materialize().shape == (1, 2, 1, 2)
     assert by_score_mod(bias, (3, 2, 1, 2))[2].tolist() == [[[0.0, 5.0]], [[0.0, 10.0]]]
+
+
+def test_only_a_shared_bias_keeps_the_whole_of_it() -> None:
+    distance = torch.tensor([[[0, 5]]])
+    alone, shared = (
+        DistanceBias("d", distance, 2, lambda apart, head: apart * (head + 1.0), shared=kept)
+        for kept in (False, True)
+    )
+    assert shared.materialize() is shared.materialize()
+    assert alone.materialize() is not alone.materialize()
+    assert torch.equal(alone.materialize(), shared.materialize())

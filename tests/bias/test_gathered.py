@@ -54,3 +54,11 @@ def test_the_gather_is_the_relative_shift_of_transformer_xl() -> None:
     shifted = QueryScores("b", matrix, column.clamp(0, 2)).materialize()[0, 0]
     rows = [shifted[i, : i + 1].tolist() for i in range(3)]
     assert rows == [[3.0], [5.0, 6.0], [7.0, 8.0, 9.0]]
+
+
+def test_only_shared_bucket_scores_keep_the_whole_bias(bucket: torch.Tensor) -> None:
+    table = scores(H, R)
+    alone, shared = (BucketScores("name", table, bucket, shared=kept) for kept in (False, True))
+    assert shared.materialize() is shared.materialize()
+    assert alone.materialize() is not alone.materialize()
+    assert torch.equal(alone.materialize(), shared.materialize())

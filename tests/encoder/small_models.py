@@ -44,6 +44,18 @@ MECHANISMS: dict[str, dict[str, Any]] = {
         "p2p": True,
         "p2c_index": "paper",
     },
+    "t5": {"name": "t5", "num_buckets": 6, "max_distance": 5},
+    "shaw, keys": {"name": "shaw", "max_distance": 3, "adds_to": "keys"},
+    "shaw": {"name": "shaw", "max_distance": 3},
+    "kerple": {"name": "kerple"},
+    "sandwich": {"name": "sandwich", "width": 6},
+    "fire": {"name": "fire", "hidden_width": 4, "first_threshold": 3.0},
+    "fire, shared": {"name": "fire", "shared": True, "form": "sign_input"},
+    "tupe": {
+        "name": "tupe",
+        "max_positions": 32,
+        "relative": {"num_buckets": 8, "max_distance": 20},
+    },
 }
 
 

@@ -49,8 +49,10 @@ def test_all_layers_and_the_decoder_share_one_backend() -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", MECHANISMS)
-def test_every_mechanism_gives_the_same_logits_on_eager_and_sdpa(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "shaw"])
+def test_every_mechanism_that_leaves_values_alone_gives_the_same_logits_on_eager_and_sdpa(
+    name: str,
+) -> None:
     visible = torch.tensor([[True] * 7, [False, False, True, True, True, True, False]])
     eager, sdpa = (model(MECHANISMS[name], backend=backend) for backend in ("eager", "sdpa"))
     tokens = ids(2, 7)

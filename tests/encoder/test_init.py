@@ -73,6 +73,8 @@ def test_nothing_depends_on_the_global_generator() -> None:
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_biases_are_zero_norms_are_one_and_tables_have_the_range_asked_for(name: str) -> None:
     for full, tensor in values(MECHANISMS[name], hidden_size=64, initializer_range=0.5).items():
+        if "fire.linears" in full or "network.linears" in full:
+            continue  # a small network: its own rule is tested below
         if full.endswith("bias"):
             assert not tensor.any(), full
         elif "norm" in full:
@@ -104,3 +106,18 @@ def test_a_generator_depends_on_seed_and_name() -> None:
 
     assert draw(0, "a") == draw(0, "a")
     assert len({draw(0, "a"), draw(1, "a"), draw(0, "b"), draw(10, "a")}) == 4
+
+
+def test_small_networks_of_mechanisms_start_as_pytorch_starts_them() -> None:
+    mechanism = {"name": "fire", "hidden_width": 400}
+    model = MaskedLanguageModel(config(mechanism), decoder("plain"), VOCAB)
+    initialize(model, 0)
+    part = "encoder.layers.0.attention.position.parts.fire.linears"
+    parameters = dict(model.named_parameters())
+    for index, width in ((0, 1), (1, 400), (2, 400)):
+        for kind in ("weight", "bias"):
+            value = parameters[f"{part}.{index}.{kind}"].detach()
+            assert value.abs().max() <= width**-0.5
+            if value.numel() > 100:
+                assert value.std().item() == pytest.approx((3 * width) ** -0.5, rel=0.15)
+                assert value.abs().max() > 0.9 * width**-0.5

@@ -96,6 +96,14 @@ OWNED = {
     "disentangled": 3,  # table, weight and bias of its norm
     "disentangled, v1": 1 + 2 * 3,  # table, and W_kr, W_qr and its bias in each layer
     "disentangled, p2p": 3,
+    "t5": 1,
+    "shaw, keys": 1 * 2,  # in each of two layers
+    "shaw": 2 * 2,
+    "kerple": 2,
+    "sandwich": 0,
+    "fire": (3 * 2 + 2) * 2,  # three linear layers, c and L, in each layer
+    "fire, shared": 3 * 2 + 2,
+    "tupe": 1 + 2 + 2 * 2 + 1,  # table, its norm, U_Q and U_K with biases, buckets
 }
 
 

@@ -58,4 +58,38 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "p2p only": {"c2p": False, "p2c": False, "p2p": True},
         "dropout on the table": {"table_dropout": 0.5, "projections": "own"},
     },
+    "t5": {
+        "default": {},
+        "few buckets, not scaled": {"num_buckets": 6, "max_distance": 5, "scale": "none"},
+        "causal": {"bidirectional": False, "num_buckets": 6, "max_distance": 9},
+    },
+    "shaw": {
+        "default": {},
+        "keys only": {"adds_to": "keys", "max_distance": 3},
+        "values only": {"adds_to": "values", "max_distance": 2},
+        "one row": {"max_distance": 0},
+    },
+    "kerple": {
+        "default": {},
+        "power": {"kernel": "power"},
+        "causal": {"bidirectional": False},
+    },
+    "sandwich": {
+        "default": {},
+        "narrow": {"width": 6, "base": 100.0},
+        "causal": {"bidirectional": False},
+    },
+    "fire": {
+        "default": {},
+        "low threshold": {"first_threshold": 3.0, "hidden_width": 8},
+        "shared, sign as input": {"shared": True, "form": "sign_input", "first_threshold": 2.0},
+        "causal, one hidden layer": {"form": "causal", "hidden_layers": 1, "first_threshold": 3.0},
+    },
+    "tupe": {
+        "default": {},
+        "short": {"max_positions": 40},
+        "tied": {"max_positions": 40, "untie_cls": False},
+        "relative": {"max_positions": 40, "relative": {"num_buckets": 6, "max_distance": 5}},
+        "relative, tied": {"untie_cls": False, "relative": {"num_buckets": 4, "max_distance": 3}},
+    },
 }

@@ -205,6 +205,25 @@ def x_transformers(source: Source, num_layers: int) -> Tensors:
     return found | _zero_biases(found, "norm")
 
 
+def t5(source: Source, num_layers: int) -> Tensors:
+    """Return the encoder weights of transformers' T5EncoderModel without gated feed-forward blocks."""
+    found = source.module("shared", "encoder.tokens")
+    source.tied("encoder.embed_tokens.weight", "shared.weight")
+    for index in range(num_layers):
+        old, new = f"encoder.block.{index}.layer", f"encoder.layers.{index}"
+        for letter, name in (("q", "query"), ("k", "key"), ("v", "value"), ("o", "output")):
+            found |= source.module(
+                f"{old}.0.SelfAttention.{letter}", f"{new}.attention.{name}_proj"
+            )
+        found |= source.module(f"{old}.0.layer_norm", f"{new}.attention_norm")
+        found |= source.module(f"{old}.1.DenseReluDense.wi", f"{new}.feed_forward.inner_proj")
+        found |= source.module(f"{old}.1.DenseReluDense.wo", f"{new}.feed_forward.output_proj")
+        found |= source.module(f"{old}.1.layer_norm", f"{new}.feed_forward_norm")
+    first = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"
+    found |= source.module(first, _table("t5"))
+    return found | source.module("encoder.final_layer_norm", "encoder.final_norm")
+
+
 def _table(mechanism: str) -> str:
     return f"encoder.position.mechanisms.{mechanism}.table"
 

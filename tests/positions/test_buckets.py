@@ -1,4 +1,4 @@
-"""Log buckets of DeBERTa v2 and v3 against exact arithmetic and the published values."""
+"""Log buckets of DeBERTa v2 and v3, and of T5, against exact arithmetic and the published values."""
 
 import math
 from decimal import Decimal, getcontext
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from posattn.positions import log_buckets
+from posattn.positions import log_buckets, t5_buckets
 
 getcontext().prec = 60
 
@@ -74,3 +74,45 @@ def test_buckets_never_decrease_with_distance_and_are_odd() -> None:
     bucket = log_buckets(distance, 256, 512)
     assert bool((bucket.diff() >= 0).all())
     assert torch.equal(log_buckets(-distance, 256, 512), -bucket)
+
+
+def test_t5_buckets_of_an_encoder_are_the_known_integers() -> None:
+    left = torch.tensor([7, 8, 12, 16, 23, 32, 46, 64, 91, 128, 1000])
+    expected = [7, 8, 9, 10, 11, 12, 13, 14, 15, 15, 15]
+    assert t5_buckets(left, 32, 128, bidirectional=True).tolist() == expected
+    right = -torch.tensor([1, 7, 8, 16, 64, 128])
+    found = t5_buckets(right, 32, 128, bidirectional=True).tolist()
+    assert found == [17, 23, 24, 26, 30, 31]
+
+
+def exact_t5_bucket(size: int, per_side: int, max_distance: int) -> int:
+    exact = per_side // 2
+    if size < exact:
+        return size
+    ratio = (Decimal(size) / exact).ln() / (Decimal(max_distance) / exact).ln()
+    scaled = ratio * (per_side - exact)
+    nearest = scaled.to_integral_value()
+    steps = nearest if abs(scaled - nearest) < Decimal("1e-40") else math.floor(scaled)
+    return min(exact + int(steps), per_side - 1)
+
+
+@pytest.mark.parametrize(
+    ("num_buckets", "max_distance"), [(32, 128), (4, 3), (8, 20), (6, 11), (64, 4096), (20, 125)]
+)
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_t5_buckets_equal_exact_arithmetic(
+    num_buckets: int, max_distance: int, bidirectional: bool
+) -> None:
+    per_side = num_buckets // 2 if bidirectional else num_buckets
+    distances = range(-max_distance - 20, max_distance + 21)
+    found = t5_buckets(torch.tensor(distances), num_buckets, max_distance, bidirectional).tolist()
+    for distance, bucket in zip(distances, found, strict=True):
+        to_right = distance < 0
+        size = abs(distance) if bidirectional else max(distance, 0)
+        expected = exact_t5_bucket(size, per_side, max_distance)
+        assert bucket == expected + per_side * (bidirectional and to_right)
+
+
+def test_t5_never_reaches_the_first_bucket_of_the_right_side() -> None:
+    found = t5_buckets(torch.arange(-300, 301), 32, 128, bidirectional=True)
+    assert sorted(set(range(32)) - set(found.tolist())) == [16]

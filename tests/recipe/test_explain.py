@@ -51,6 +51,10 @@ def test_all_faults_are_told_at_once_each_with_its_own_place(tiny, refused):
         ),
         (
             "encoder.mechanism={name: alibi, num_buckets: 32}",
+            ["'num_buckets' is an option of the mechanism 't5'"],
+        ),
+        (
+            "encoder.num_buckets=32",
             ["encoder.mechanism.buckets.num_buckets (mechanism 'disentangled', choice 'log')"],
         ),
         ("encoder.mechanism=[{name: rope, bas: 1}]", ["encoder.mechanism.0.bas", "'base'"]),
