@@ -37,7 +37,7 @@ def overview(gallery: Gallery) -> Table:
     ]
     base = next(e.cost for e in gallery.exhibits if e.name == BASELINE)
     return Table(
-        "All mechanisms with their default options",
+        "All mechanisms",
         columns,
         [_row(exhibit, base) for exhibit in gallery.exhibits],
         note=conditions(gallery),
