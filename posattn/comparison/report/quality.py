@@ -239,8 +239,8 @@ def _lengths(results: Results, figures: Figures) -> list[Block]:
         [*words("arm"), *numbers(*titles)],
         rows,
         "Not tested. Each length is measured on a share of the validation text of its own, so 1\u00d7 "
-        "need not equal the score above. \u201ccannot run\u201d: the mechanism refuses this length; the reason is at "
-        "the figure and in results.json.",
+        "need not equal the score above. \u201ccannot run\u201d: the mechanism refuses this length; "
+        "the reason is at the figure and in results.json.",
     )
     return [*_pictures(figures, "length"), table]
 
