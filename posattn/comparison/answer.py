@@ -88,9 +88,23 @@ def _ties(results: Results, contrasts: list[Contrast]) -> list[Statement]:
     if smallest:
         size = wording.score(metric, max(smallest))
         text = f"No proof of equality: here a difference below {size} is likely to stay unseen."
+    text = (text + alone_only(found, len(contrasts))).strip()
     title = f"Cannot be told apart from {results.study.baseline}"
     items = [_effect(results, contrast) for contrast in found]
     return [Statement(heading=title, text=text, items=items)]
+
+
+def alone_only(ties: list[Contrast], family: int) -> str:
+    """Explain the ties whose shown interval excludes zero: it is that of the arm alone."""
+    excluded = [c.first for c in ties if c.difference.p_t is not None and c.difference.p_t < ALPHA]
+    if not excluded:
+        return ""
+    verb = "excludes" if len(excluded) == 1 else "exclude"
+    noun = "interval" if len(excluded) == 1 else "intervals"
+    return (
+        f" The {noun} of {wording.listed(excluded)} {verb} zero taken alone, but not after "
+        f"correction for {wording.plural(family, 'comparison')}."
+    )
 
 
 def _not_compared(contrasts: list[Contrast]) -> list[Statement]:

@@ -1,10 +1,12 @@
 """results.json from study folders: whole, partly done, broken, and with hostile names."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from posattn.comparison.answer import alone_only
 from posattn.comparison.results import collect
 from posattn.comparison.results_schema import Results
 from posattn.errors import DataError, RecipeError, UnknownName
@@ -249,3 +251,17 @@ def test_no_difference_is_said_as_such(tmp_path):
     arms = (FakeArm("base", 1.5), FakeArm("other", 1.5))
     results = collect(write_study(tmp_path, arms, diverged=frozenset(), noise=0.05))
     assert results.answer[0].text.endswith("no arm can be told apart from the baseline base.")
+
+
+def test_a_tie_whose_own_interval_excludes_zero_is_explained(results):
+    def with_p(contrast, p):
+        difference = replace(contrast.difference, p_t=p)
+        return contrast.model_copy(update={"difference": difference})
+
+    ties = results.family("baseline")[:2]
+    others = [with_p(contrast, 0.5) for contrast in ties]
+    assert alone_only(others, 7) == ""
+    assert alone_only([with_p(ties[0], 0.02), others[1]], 7) == (
+        f" The interval of {ties[0].first} excludes zero taken alone, but not after correction for "
+        "7 comparisons."
+    )
