@@ -108,7 +108,6 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
             "order": "concatenated",
             "base": 100.0,
         },
-        "global shift only": {"local_shift": 0.0, "max_scale": 1.0},
     },
     "mlp": {
         "default": {},
@@ -145,10 +144,6 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "over causal memory": {
             "mechanism": {"name": "transformer_xl", "bidirectional": False, "memory_length": 3},
             "width": 5,
-        },
-        "over separate, second layer only": {
-            "mechanism": {"name": "alibi", "variant": "separate"},
-            "layers": [1],
         },
     },
     "randomized": {
