@@ -18,6 +18,8 @@ from posattn.training.parameter_groups import (
 )
 from tests.training.tiny_run import TinyModel, tiny_positions
 
+OPTIONS: dict[str, Any] = {"xpos": {"name": "xpos", "causal": True}}  # refused by its bare name
+
 
 def small_model(mechanism: Any) -> MaskedLanguageModel:
     config = EncoderConfig.model_validate(
@@ -31,7 +33,7 @@ def small_model(mechanism: Any) -> MaskedLanguageModel:
 def test_groups_cover_all_parameters_of_every_mechanism_once(
     name: str, decay_positions: bool
 ) -> None:
-    model = small_model(name)
+    model = small_model(OPTIONS.get(name, name))
     position = position_parameters(model)
     groups = group_parameters(model, position)
     config = TrainConfig(weight_decay=0.1, position_weight_decay=decay_positions)
