@@ -111,9 +111,9 @@ class TokenizerConfig(NamedConfig):
         """Return the SHA-256 of what the options refer to, empty if they say it all."""
         return ""
 
+    @abstractmethod
     def expected_vocab_size(self) -> int:
         """Return the number of embedding rows that the finished tokenizer needs at most."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how many ids it will have")
 
 
 class TokenizerKind(ABC):
