@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
-from posattn.shapes import Hidden, QueryHidden
+from posattn.shapes import Hidden, Pairs, QueryHidden
 
 
 @final
@@ -25,6 +25,11 @@ class Selection:
     def take_positions(self, positions: Num[Tensor, "#batch length"]) -> Num[Tensor, "batch query"]:
         """Return the positions of the selected places."""
         return positions.expand(self.index.shape[0], -1).gather(1, self.index)
+
+    def take_pairs(self, pairs: Pairs) -> Pairs:
+        """Return what relates the selected places, as queries, to all keys."""
+        whole = pairs.expand(self.index.shape[0], -1, -1)
+        return whole.gather(1, self.index[:, :, None].expand(-1, -1, whole.shape[-1]))
 
     def flatten(self, states: QueryHidden) -> Float[Tensor, "selected hidden"]:
         """Return the valid places only, sequence by sequence, from left to right."""

@@ -25,6 +25,8 @@ from typing_extensions import override
 
 from posattn.bias import AttentionBias, DistanceBias, HeadDirections, VisibilityRule
 from posattn.mechanisms.base import (
+    DISTANCES,
+    LINE,
     EncoderDims,
     Geometry,
     Mechanism,
@@ -46,7 +48,11 @@ class ALiBiConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_bias=True, knows_direction=self.variant != "symmetric")
+        return Traits(
+            adds_bias=True,
+            knows_direction=self.variant != "symmetric",
+            relations=LINE if self.variant == "halves" else DISTANCES,
+        )
 
     @override
     def problems(self, dims: EncoderDims) -> list[str]:
@@ -105,7 +111,7 @@ class ALiBi(Mechanism[ALiBiConfig]):
     @override
     def prepare(self, geometry: Geometry) -> Penalty:
         left, right = self._slopes(geometry.query_positions.device)
-        return Penalty(geometry.distance, left, right)
+        return Penalty(geometry.relation, left, right)
 
     @override
     def bias(self, site: Site) -> AttentionBias:

@@ -22,8 +22,10 @@ from pydantic import NonNegativeInt
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, QueryScores, RelativeValues
+from posattn.bias import AttentionBias, QueryScores, RelativeValues, total_bias
 from posattn.mechanisms.base import (
+    ANY_RELATION,
+    LINE,
     EncoderDims,
     Flops,
     Geometry,
@@ -53,6 +55,10 @@ class ShawConfig(MechanismConfig):
         """Return whether values have a table."""
         return self.adds_to != "keys"
 
+    def rows(self, dims: EncoderDims) -> int:
+        """Return the rows of each table."""
+        return dims.relation.table_rows(2 * self.max_distance + 1)
+
     @override
     def traits(self) -> Traits:
         tells = self.max_distance > 0
@@ -61,6 +67,7 @@ class ShawConfig(MechanismConfig):
             adds_values=self.has_values,
             knows_direction=tells,
             knows_position=tells,
+            relations=ANY_RELATION if tells else LINE,
         )
 
     @override
@@ -68,13 +75,13 @@ class ShawConfig(MechanismConfig):
         what = "keys and values" if self.adds_to == "both" else self.adds_to
         return {
             "positions": f"distance clipped at {self.max_distance} in both directions, added to {what}",
-            "tables": f"{2 * self.max_distance + 1} x {dims.head_dim} for {what}, shared by all heads, "
+            "tables": f"{self.rows(dims)} x {dims.head_dim} for {what}, shared by all heads, "
             "own in each layer",
         }
 
     @override
     def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
-        rows = 2 * min(self.max_distance, max(num_queries, num_keys) - 1) + 1
+        rows = min(self.rows(dims), dims.relation.table_rows(2 * max(num_queries, num_keys) - 1))
         tables = self.has_keys + self.has_values
         return Flops(per_sequence=2 * num_queries * rows * dims.hidden_size * tables)
 
@@ -82,8 +89,9 @@ class ShawConfig(MechanismConfig):
 class Rows(NamedTuple):
     """Which rows of the tables this forward can reach, and which of those each pair has."""
 
-    reachable: slice
-    bucket: Relation
+    low: int
+    high: int
+    buckets: tuple[Relation, ...]
 
 
 class ShawLayer(nn.Module):
@@ -92,7 +100,7 @@ class ShawLayer(nn.Module):
     def __init__(self, config: ShawConfig, dims: EncoderDims) -> None:
         """Build the tables."""
         super().__init__()
-        rows = 2 * config.max_distance + 1
+        rows = config.rows(dims)
         if config.has_keys:
             self.key_table = nn.Embedding(rows, dims.head_dim)
         if config.has_values:
@@ -112,25 +120,37 @@ class ShawPositions(Mechanism[ShawConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Rows:
-        limit = self.config.max_distance
-        reach = min(limit, geometry.distance.largest)
-        bucket = geometry.distance.mapped(lambda distance: reach - clipped(distance, reach))
-        return Rows(slice(limit - reach, limit + reach + 1), bucket)
+        limit, relation = self.config.max_distance, self.dims.relation
+        largest = relation.largest(geometry)
+        reach = limit if largest is None else min(limit, largest)
+        buckets = relation.buckets(
+            geometry, 2 * limit + 1, lambda distance: reach - clipped(distance, reach)
+        )
+        return Rows(limit - reach, limit + reach, buckets)
 
     @override
     def bias(self, site: Site) -> AttentionBias | None:
         if not self.config.has_keys:
             return None
-        table = self._layer(site).key_table.weight[site.prepared.reachable]
+        rows: Rows = site.prepared
+        table = self._reached(self._layer(site).key_table.weight, rows)
         scores_BHQR: Tensor = (site.heads.query * site.scale) @ table.T
-        return QueryScores("relative key", scores_BHQR, site.prepared.bucket)
+        return total_bias(
+            [QueryScores("relative key", scores_BHQR, bucket) for bucket in rows.buckets]
+        )
 
     @override
     def relative_values(self, site: Site) -> RelativeValues | None:
         if not self.config.has_values:
             return None
-        table = self._layer(site).value_table.weight[site.prepared.reachable]
-        return RelativeValues(table, site.prepared.bucket)
+        rows: Rows = site.prepared
+        return RelativeValues(
+            self._reached(self._layer(site).value_table.weight, rows), rows.buckets
+        )
+
+    def _reached(self, table: Tensor, rows: Rows) -> Tensor:
+        relation = self.dims.relation
+        return relation.with_blank(relation.reached(table, rows.low, rows.high))
 
     def _layer(self, site: Site) -> ShawLayer:
         assert isinstance(site.layer, ShawLayer)

@@ -2,6 +2,8 @@
 
 from posattn.positions.buckets import log_buckets as log_buckets
 from posattn.positions.buckets import t5_buckets as t5_buckets
+from posattn.positions.composed import Apart as Apart
+from posattn.positions.composed import Joint as Joint
 from posattn.positions.distances import clipped as clipped
 from posattn.positions.distances import distances as distances
 from posattn.positions.frequencies import Order as Order
@@ -10,6 +12,7 @@ from posattn.positions.frequencies import inverse_frequencies as inverse_frequen
 from posattn.positions.frequencies import sinusoids as sinusoids
 from posattn.positions.relations import Distances as Distances
 from posattn.positions.relations import GivenPairs as GivenPairs
+from posattn.positions.relations import IntegerFunction as IntegerFunction
 from posattn.positions.relations import OfDistance as OfDistance
 from posattn.positions.relations import PairFunction as PairFunction
 from posattn.positions.relations import Relation as Relation

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from posattn.encoder.model import MaskedLanguageModel, position_parameters
+from posattn.errors import IncompatibleParts
 from posattn.recipe.build import build_on_meta
 from posattn.recipe.schema import Recipe
 from posattn.training.forward import autocast
@@ -33,7 +34,13 @@ def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe
     """Return the model's counts and backends; raise `BackendRefusal` with reasons if it cannot run.
 
     The backends are asked on this machine, on the device and in the precision that training would use.
+    Raises `IncompatibleParts` if the encoder needs a relation for every text, which no corpus gives.
     """
+    if recipe.encoder.relation.is_given:
+        raise IncompatibleParts(
+            f"encoder.relation '{recipe.encoder.relation.name}' is given with every forward, and text "
+            "comes without; train such a model in Python (docs/beyond_a_sequence.md), or use line or grid"
+        )
     model = build_on_meta(recipe, vocab_size)
     ours = position_parameters(model)
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
