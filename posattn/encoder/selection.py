@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
-from posattn.shapes import Hidden, Pairs, QueryHidden
+from posattn.shapes import Hidden, QueryHidden
 
 
 @final
@@ -26,7 +26,7 @@ class Selection:
         """Return the positions of the selected places."""
         return positions.expand(self.index.shape[0], -1).gather(1, self.index)
 
-    def take_pairs(self, pairs: Pairs) -> Pairs:
+    def take_pairs(self, pairs: Int[Tensor, "#batch length key"]) -> Int[Tensor, "batch query key"]:
         """Return what relates the selected places, as queries, to all keys."""
         whole = pairs.expand(self.index.shape[0], -1, -1)
         return whole.gather(1, self.index[:, :, None].expand(-1, -1, whole.shape[-1]))
