@@ -18,9 +18,13 @@ half precision does not overflow. `scale_terms` holds s at a number while terms 
 which tells the term's effect from the scale's. With `projections: own` (v1), W_kr has no bias and
 W_qr has one; `shared` (v3) uses the layer's own content projections, their biases included.
 `norm_table` (v2, v3) normalises P once per forward. `table_dropout` acts on P afresh in every layer.
-Distances past the largest log bucket stay within it, as in Microsoft's code (see positions/buckets.py).
+Distances past the largest log bucket stay within it, as in Microsoft's code (`beyond: held`);
+transformers lets buckets grow and holds the row (`beyond: growing`), so that keys max_distance and more
+to the right of the query read row 0, which training at that length never touched (see
+positions/buckets.py).
 """
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Literal, NamedTuple, final
 
@@ -78,6 +82,9 @@ class LogBuckets(FrozenConfig):
     name: Literal["log"] = "log"
     num_buckets: Annotated[int, Field(ge=2)] = 256  # per direction; half of them exact
     max_distance: PositiveInt = 512
+    beyond: Literal["held", "growing"] = (
+        "held"  # past max_distance: Microsoft's form, transformers'
+    )
 
     @model_validator(mode="after")
     def _reaches_past_the_exact_half(self) -> "LogBuckets":
@@ -95,17 +102,22 @@ class LogBuckets(FrozenConfig):
 
     def largest(self) -> int:
         """Return the distance from which on all are alike."""
-        return self.max_distance
+        if self.beyond == "held":
+            return self.max_distance
+        middle = self.num_buckets // 2  # buckets grow by 1 whenever the distance grows by a factor
+        steps = (self.num_buckets - middle) / max(middle - 1, 1)
+        return math.ceil(middle * ((self.max_distance - 1) / middle) ** steps)
 
     def signed(self, distance: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:
         """Return the bucket as an odd function of the distance."""
-        return log_buckets(distance, self.num_buckets, self.max_distance)
+        held = self.beyond == "held"
+        return log_buckets(distance, self.num_buckets, self.max_distance, held)
 
     def describe(self) -> str:
         """Return the words of the architecture card."""
         return (
             f"log buckets, {self.num_buckets} per direction, exact up to {self.num_buckets // 2}, "
-            f"alike from {self.max_distance} on"
+            f"alike from {self.largest()} on"
         )
 
 

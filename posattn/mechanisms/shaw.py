@@ -9,15 +9,17 @@ each layer has its own. The paper's base model has k = 16, its big one 8. `adds_
 tables (the paper's Table 3 has keys alone and values alone). The value table is what makes this mechanism
 put position into the states themselves and not only into the weights of the average.
 
-Against the paper: its text says relations are unique "per layer and head" for the base model, its section
-3.4 and the released Tensor2Tensor code share them across heads; this follows the code. The paper has no
-other positions, and none are added here. Rows that the sequence cannot reach are left out of the products.
-With k = 0 each table has one row: position reaches nothing, as the paper's Table 2 (12.5 BLEU) shows.
+Against the paper: its text says relations are unique "per layer and head" for the base model
+(`share_heads: false`), its section 3.4 and the released Tensor2Tensor code share them across heads (the
+default). The paper has no other positions, and none are added here. Rows that the sequence cannot reach
+are left out of the products. With k = 0 each table has one row: position reaches nothing, as the paper's
+Table 2 (12.5 BLEU) shows.
 """
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, final
 
+from einops import rearrange
 from pydantic import NonNegativeInt
 from torch import Tensor, nn
 from typing_extensions import override
@@ -44,6 +46,7 @@ class ShawConfig(MechanismConfig):
     name: Literal["shaw"] = "shaw"
     max_distance: NonNegativeInt = 16  # k: distances beyond share the outermost rows
     adds_to: Literal["both", "keys", "values"] = "both"
+    share_heads: bool = True  # one table for all heads of a layer, or one for each
 
     @property
     def has_keys(self) -> bool:
@@ -75,8 +78,9 @@ class ShawConfig(MechanismConfig):
         what = "keys and values" if self.adds_to == "both" else self.adds_to
         return {
             "positions": f"distance clipped at {self.max_distance} in both directions, added to {what}",
-            "tables": f"{self.rows(dims)} x {dims.head_dim} for {what}, shared by all heads, "
-            "own in each layer",
+            "tables": f"{self.rows(dims)} x {dims.head_dim} for {what}, "
+            + ("shared by all heads" if self.share_heads else f"for each of {dims.num_heads} heads")
+            + ", own in each layer",
         }
 
     @override
@@ -101,10 +105,11 @@ class ShawLayer(nn.Module):
         """Build the tables."""
         super().__init__()
         rows = config.rows(dims)
+        width = dims.head_dim if config.share_heads else dims.hidden_size
         if config.has_keys:
-            self.key_table = nn.Embedding(rows, dims.head_dim)
+            self.key_table = nn.Embedding(rows, width)
         if config.has_values:
-            self.value_table = nn.Embedding(rows, dims.head_dim)
+            self.value_table = nn.Embedding(rows, width)
 
 
 @final
@@ -134,7 +139,7 @@ class ShawPositions(Mechanism[ShawConfig]):
             return None
         rows: Rows = site.prepared
         table = self._reached(self._layer(site).key_table.weight, rows)
-        scores_BHQR: Tensor = (site.heads.query * site.scale) @ table.T
+        scores_BHQR: Tensor = (site.heads.query * site.scale) @ table.mT
         return total_bias(
             [QueryScores("relative key", scores_BHQR, bucket) for bucket in rows.buckets]
         )
@@ -149,8 +154,12 @@ class ShawPositions(Mechanism[ShawConfig]):
         )
 
     def _reached(self, table: Tensor, rows: Rows) -> Tensor:
+        """Return the rows that can be reached, of all heads or of each."""
         relation = self.dims.relation
-        return relation.with_blank(relation.reached(table, rows.low, rows.high))
+        found = relation.with_blank(relation.reached(table, rows.low, rows.high))
+        if self.config.share_heads:
+            return found
+        return rearrange(found, "r (h d) -> h r d", h=self.dims.num_heads)
 
     def _layer(self, site: Site) -> ShawLayer:
         assert isinstance(site.layer, ShawLayer)

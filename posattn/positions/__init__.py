@@ -23,4 +23,5 @@ from posattn.positions.rotary_scaling import yarn_range as yarn_range
 from posattn.positions.rotation import PairLayout as PairLayout
 from posattn.positions.rotation import turned_pairs as turned_pairs
 from posattn.positions.slopes import authors_slopes as authors_slopes
+from posattn.positions.slopes import end_to_end_slopes as end_to_end_slopes
 from posattn.positions.slopes import plain_slopes as plain_slopes
