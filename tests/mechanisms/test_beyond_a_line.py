@@ -1,15 +1,29 @@
 """Tables over grids and given relations, against loops in float64."""
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
 from einops import rearrange
 
 from posattn.backends import AttentionCall
-from posattn.mechanisms import DisentangledAttention, Geometry, T5Bias
+from posattn.mechanisms import (
+    DisentangledAttention,
+    EncoderDims,
+    Geometry,
+    Heads,
+    LearnedConfig,
+    LearnedPositions,
+    RotaryConfig,
+    RotaryPositions,
+    SinusoidalConfig,
+    SinusoidalPositions,
+    T5Bias,
+)
 from posattn.mechanisms.disentangled import DisentangledLayer
+from posattn.mechanisms.mlp import DistanceNetwork
 from posattn.mechanisms.shaw import ShawLayer
 from posattn.positions import GivenPairs
 from posattn.relations import AnyRelation, CategoryRelation, DistanceRelation, GridRelation
@@ -184,3 +198,73 @@ def test_given_distances_act_as_the_same_distances_on_a_line(name: str) -> None:
     assert expected is not None
     assert found is not None
     torch.testing.assert_close(found.materialize(), expected.materialize(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("axes", ["split", "alternating", None])
+@pytest.mark.parametrize("first", ["row", "column"])
+def test_rope_turns_pairs_by_row_or_column_and_leaves_tokens_in_no_cell(
+    axes: Literal["split", "alternating"] | None, first: Literal["row", "column"]
+) -> None:
+    relation = GridRelation(**GRID, outside=1, first=first)
+    rope = RotaryPositions(RotaryConfig(axes=axes), EncoderDims(8, 1, relation=relation))
+    places = torch.tensor([QUERIES])
+    states = torch.randn(1, 1, 4, 8, generator=torch.Generator().manual_seed(0)).double()
+    found = rope.rotate(Heads(states, states, states), rope.prepare(Geometry(places, places))).query
+    for token, position in enumerate(QUERIES):
+        row, column = divmod(position - 1, 4) if position else (0, 0)
+        one, other = (row, column) if first == "row" else (column, row)
+        powers = [0.0, 0.5, 0.25, 0.75] if axes == "alternating" else [0.0, 0.5, 0.0, 0.5]
+        for pair, (along, power) in enumerate(zip([one, one, other, other], powers, strict=True)):
+            angle = along * 10000.0**-power
+            x, y = states[0, 0, token, [pair, pair + 4]].tolist()
+            expected = [
+                x * math.cos(angle) - y * math.sin(angle),
+                y * math.cos(angle) + x * math.sin(angle),
+            ]
+            assert found[0, 0, token, [pair, pair + 4]].tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("first", ["row", "column"])
+def test_sinusoids_of_both_axes_share_the_channels(first: Literal["row", "column"]) -> None:
+    relation = GridRelation(**GRID, outside=1, first=first)
+    ours = SinusoidalPositions(SinusoidalConfig(base=100.0), EncoderDims(8, 1, relation=relation))
+    found = ours.embed(torch.zeros(1, 4, 8, dtype=torch.float64), torch.tensor([QUERIES]))
+    assert not found[0, 0].any()  # in no cell
+    for token, position in enumerate(QUERIES[1:], start=1):
+        along = divmod(position - 1, 4)
+        halves = along if first == "row" else along[::-1]
+        expected = [
+            turn(at * 100.0 ** (-step / 2))
+            for at in halves
+            for step in range(2)
+            for turn in (math.sin, math.cos)
+        ]
+        assert found[0, token].tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("share", ["encoder", "layer"])
+def test_the_network_reads_both_offsets_and_is_silent_beside_the_grid(share: str) -> None:
+    attention, call = call_of("mlp", RELATIONS["factorised"], share=share, coordinate="log")
+    network = (
+        attention.stack.mechanisms["mlp"].network
+        if share == "encoder"
+        else attention.attention.position.parts["mlp"]
+    )
+    assert isinstance(network, DistanceNetwork)
+
+    def term(b: int, h: int, i: int, j: int) -> float:
+        query, key = QUERIES[i] - 1, KEYS[j] - 1
+        if query < 0 or key < 0:
+            return 0.0
+        offsets = [query // 4 - key // 4, query % 4 - key % 4]
+        read = [math.copysign(math.log1p(abs(offset)), offset) for offset in offsets]
+        return float(network(torch.tensor([read], dtype=torch.float64))[h, 0])
+
+    assert_terms(call, {"distance": loops(term)})
+
+
+def test_a_learned_table_has_a_row_for_each_cell_and_token_in_front() -> None:
+    relation = GridRelation(**GRID, outside=1)
+    ours = LearnedPositions(LearnedConfig(max_positions=13), EncoderDims(8, 1, relation=relation))
+    found = ours.embed(torch.zeros(1, 4, 8), torch.tensor([QUERIES]))
+    assert torch.equal(found[0], ours.table.weight[QUERIES])

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers.models.beit.modeling_beit import BeitConfig, BeitRelativePositionBias
 from transformers.models.dinov3_vit import modeling_dinov3_vit as dinov3
+from transformers.models.layoutlmv3.modeling_layoutlmv3 import LayoutLMv3Config, LayoutLMv3Encoder
 from transformers.models.pixtral import modeling_pixtral as pixtral
 from transformers.models.sam2_video import modeling_sam2_video as sam2
 from transformers.models.swinv2.modeling_swinv2 import Swinv2Config, Swinv2SelfAttention
@@ -139,6 +140,31 @@ def test_a_joint_table_is_beits(rows: int, columns: int, record_property: Record
     bias = ours.prepare(places(1 + rows * columns))
     assert bias is not None
     settle(bias.materialize()[0], expected, record_property)
+
+
+@torch.no_grad()
+def test_factorised_buckets_at_given_coordinates_are_layoutlmv3s(record_property: Record) -> None:
+    config = LayoutLMv3Config(
+        hidden_size=HEADS * WIDTH,
+        num_attention_heads=HEADS,
+        num_hidden_layers=1,
+        rel_2d_pos_bins=16,
+    )
+    original = LayoutLMv3Encoder(config)
+    generator = torch.Generator().manual_seed(2)
+    corners = torch.randint(0, 1000, (2, 9, 2), generator=generator)  # bottom edge, left edge
+    corners[:, 1:4] = corners[:, :1] + torch.tensor([[0, 3], [1, 0], [12, 40]])
+    boxes = torch.zeros(2, 9, 4, dtype=torch.long)
+    boxes[..., 3], boxes[..., 0] = corners.unbind(-1)
+    expected = original._cal_2d_pos_emb(boxes)
+    grid = GridRelation(rows=1100, columns=1100)
+    far = config.max_rel_2d_pos
+    ours = mechanism_of("t5", grid, num_buckets=16, max_distance=far)
+    linears = (original.rel_pos_y_bias, original.rel_pos_x_bias)
+    ours.table.weight.copy_(torch.cat([linear.weight.T for linear in linears]))
+    positions = grid.positions(corners, None, (2, 9))
+    bias = ours.prepare(Geometry(positions, positions))
+    settle(bias.materialize(), expected, record_property)
 
 
 @torch.no_grad()
