@@ -183,10 +183,10 @@ class DisentangledConfig(MechanismConfig):
     @override
     def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
         reach = min(max(num_queries, num_keys) - 1, self.buckets.largest())
-        rows = min(dims.relation.table_rows(2 * reach + 1), self.num_rows(dims))
-        width = dims.hidden_size
+        rows = dims.relation.reached_rows(2 * self.buckets.span(), 2 * reach + 1)
+        looked_up, width = rows + dims.relation.blank_rows(), dims.hidden_size
         return Flops(
-            per_sequence=2 * rows * width * (self.c2p * num_queries + self.p2c * num_keys),
+            per_sequence=2 * looked_up * width * (self.c2p * num_queries + self.p2c * num_keys),
             per_forward=2 * rows * width * width * sum(self.projected()),
         )
 

@@ -85,7 +85,8 @@ class ShawConfig(MechanismConfig):
 
     @override
     def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
-        rows = min(self.rows(dims), dims.relation.table_rows(2 * max(num_queries, num_keys) - 1))
+        relation, distances = dims.relation, 2 * max(num_queries, num_keys) - 1
+        rows = relation.reached_rows(2 * self.max_distance + 1, distances) + relation.blank_rows()
         tables = self.has_keys + self.has_values
         return Flops(per_sequence=2 * num_queries * rows * dims.hidden_size * tables)
 

@@ -36,11 +36,7 @@ def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe
     The backends are asked on this machine, on the device and in the precision that training would use.
     Raises `IncompatibleParts` if the encoder needs a relation for every text, which no corpus gives.
     """
-    if recipe.encoder.relation.is_given:
-        raise IncompatibleParts(
-            f"encoder.relation '{recipe.encoder.relation.name}' is given with every forward, and text "
-            "comes without; train such a model in Python (docs/beyond_a_sequence.md), or use line or grid"
-        )
+    check_inputs(recipe)
     model = build_on_meta(recipe, vocab_size)
     ours = position_parameters(model)
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
@@ -50,6 +46,16 @@ def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe
         embedding_parameters=model.encoder.tokens.weight.numel(),
         backends=_backends_in_use(recipe, build_on_meta(recipe, TRIAL_VOCABULARY)),
     )
+
+
+def check_inputs(recipe: Recipe) -> None:
+    """Raise `IncompatibleParts` if the encoder needs more than the tokens of a text."""
+    relation = recipe.encoder.relation
+    if relation.is_given:
+        raise IncompatibleParts(
+            f"encoder.relation '{relation.name}' is given with every forward, and text comes without; "
+            "train such a model in Python, as docs/beyond_a_sequence.md shows, or use line or grid"
+        )
 
 
 def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
+from torch.nn import functional
 
 from posattn.config import NamedConfig
 from posattn.errors import IncompatibleParts
@@ -80,11 +81,19 @@ class RelationConfig(NamedConfig):
         """Return the rows from low to high, or the whole table where rows do not follow distances."""
         return table[low : high + 1]
 
+    def reached_rows(self, per_axis: int, distances: int) -> int:
+        """Return how many rows that is, where so many distances on a line may occur."""
+        return min(per_axis, distances)
+
+    def blank_rows(self) -> int:
+        """Return the rows of zeros that tables need after their own, for pairs that add nothing."""
+        return 0
+
     def with_blank(
         self, table: Float[Tensor, "*any rows width"]
     ) -> Float[Tensor, "*any more width"]:
-        """Return what is looked up in, with a row of zeros for pairs without a relation if need be."""
-        return table
+        """Return what is looked up in, with the rows of zeros that it needs."""
+        return functional.pad(table, (0, 0, 0, self.blank_rows())) if self.blank_rows() else table
 
     def values(self, geometry: Geometry) -> Values:
         """Return every value that a pair may have, for mechanisms that compute and do not look up."""

@@ -4,10 +4,8 @@ from abc import abstractmethod
 from typing import ClassVar, Literal, final
 
 import torch
-from jaxtyping import Float
 from pydantic import PositiveInt
 from torch import Tensor
-from torch.nn import functional
 from typing_extensions import override
 
 from posattn.errors import IncompatibleParts
@@ -110,10 +108,12 @@ class CategoryRelation(GivenRelation):
         return table
 
     @override
-    def with_blank(
-        self, table: Float[Tensor, "*any rows width"]
-    ) -> Float[Tensor, "*any more width"]:
-        return functional.pad(table, (0, 0, 0, 1))
+    def reached_rows(self, per_axis: int, distances: int) -> int:
+        return self.num_values
+
+    @override
+    def blank_rows(self) -> int:
+        return 1
 
     @override
     def _check_range(self, low: int, high: int) -> None:

@@ -91,10 +91,12 @@ class GridRelation(RelationConfig):
         return table
 
     @override
-    def with_blank(self, table: Tensor) -> Tensor:
-        if not self.outside or self.offsets == "joint":
-            return table
-        return torch.nn.functional.pad(table, (0, 0, 0, 1))
+    def reached_rows(self, per_axis: int, distances: int) -> int:
+        return self.table_rows(per_axis)
+
+    @override
+    def blank_rows(self) -> int:
+        return int(self.outside > 0 and self.offsets == "factorised")
 
     @override
     def values(self, geometry: Geometry) -> Values:
