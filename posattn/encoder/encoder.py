@@ -10,12 +10,13 @@ from torch.nn import functional
 from posattn.backends import registry as backends
 from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
-from posattn.encoder.context import Context, Tokens, counted_positions, document_positions
+from posattn.encoder.context import Context, Tokens
 from posattn.encoder.layer import EncoderLayer, norm
 from posattn.encoder.memory import SegmentMemory, empty_memory
 from posattn.encoder.position import PositionStack
 from posattn.encoder.selection import Selection
 from posattn.errors import IncompatibleParts
+from posattn.positions import counted_positions, document_positions
 from posattn.shapes import Hidden, QueryHidden
 
 Ids = Int[Tensor, "batch length"]
@@ -102,7 +103,7 @@ class Encoder(nn.Module):
                 raise IncompatibleParts(
                     "give coordinates or positions, not both: one says the other"
                 )
-            positions = self.config.relation.positions(coordinates, visible, shape)
+            positions = self.config.relation.positions(coordinates, shape, visible, documents)
         elif positions is not None:
             self._check_room(positions)
         is_contiguous = positions is None and documents is None and visible is None

@@ -48,9 +48,7 @@ class CoPEConfig(MechanismConfig):
     name: Literal["cope"] = "cope"
     max_position: PositiveInt = 64  # rows of each table; larger counts share the last
     causal: bool = False  # later keys are invisible, as published
-    count: Literal["between", "to_end"] = (
-        "between"  # keys between query and key, or right of the key
-    )
+    count: Literal["between", "to_end"] = "between"  # which keys: to the query, or to the right end
 
     @property
     def has_right(self) -> bool:

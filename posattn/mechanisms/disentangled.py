@@ -82,9 +82,7 @@ class LogBuckets(FrozenConfig):
     name: Literal["log"] = "log"
     num_buckets: Annotated[int, Field(ge=2)] = 256  # per direction; half of them exact
     max_distance: PositiveInt = 512
-    beyond: Literal["held", "growing"] = (
-        "held"  # past max_distance: Microsoft's form, transformers'
-    )
+    beyond: Literal["held", "growing"] = "held"  # past the last bucket: Microsoft's, transformers'
 
     @model_validator(mode="after")
     def _reaches_past_the_exact_half(self) -> "LogBuckets":
@@ -196,9 +194,7 @@ class Rows(NamedTuple):
 
     table: Float[Tensor, "buckets hidden"]
     buckets: tuple[Relation, ...]  # rows of query minus key
-    mirrored: tuple[
-        Relation, ...
-    ]  # rows that Q_r is read at: the same, or those of key minus query
+    mirrored: tuple[Relation, ...]  # rows Q_r is read at: the same, or of key minus query
     signed: Relation | None  # for the paper's index: distance bucketed, an odd function of it
     reach: int  # largest value of `signed`
     low: int  # first row of the whole table

@@ -4,6 +4,8 @@ from posattn.positions.buckets import log_buckets as log_buckets
 from posattn.positions.buckets import t5_buckets as t5_buckets
 from posattn.positions.composed import Apart as Apart
 from posattn.positions.composed import Joint as Joint
+from posattn.positions.counting import counted_positions as counted_positions
+from posattn.positions.counting import document_positions as document_positions
 from posattn.positions.distances import clipped as clipped
 from posattn.positions.distances import distances as distances
 from posattn.positions.frequencies import Order as Order

@@ -107,8 +107,9 @@ class RelationConfig(NamedConfig):
     def positions(
         self,
         coordinates: Tensor,
-        visible: Bool[Tensor, "batch length"] | None,
         shape: tuple[int, int],
+        visible: Bool[Tensor, "batch length"] | None = None,
+        documents: Int[Tensor, "batch length"] | None = None,
     ) -> Int[Tensor, "#batch length"]:
         """Return the positions of tokens at the given coordinates; `shape` is batch and length."""
         raise IncompatibleParts(

@@ -9,7 +9,15 @@ from torch import Tensor
 from typing_extensions import override
 
 from posattn.errors import IncompatibleParts
-from posattn.positions import Apart, Distances, IntegerFunction, Joint, Relation
+from posattn.positions import (
+    Apart,
+    Distances,
+    IntegerFunction,
+    Joint,
+    Relation,
+    counted_positions,
+    document_positions,
+)
 from posattn.relations.base import Places, RelationConfig, Values
 from posattn.relations.geometry import Geometry
 
@@ -127,8 +135,9 @@ class GridRelation(RelationConfig):
     def positions(
         self,
         coordinates: Tensor,
-        visible: Bool[Tensor, "batch length"] | None,
         shape: tuple[int, int],
+        visible: Bool[Tensor, "batch length"] | None = None,
+        documents: Int[Tensor, "batch length"] | None = None,
     ) -> Int[Tensor, "#batch length"]:
         batch, length = shape
         if tuple(coordinates.shape) not in ((batch, length, 2), (1, length, 2)):
@@ -140,12 +149,17 @@ class GridRelation(RelationConfig):
             raise IncompatibleParts(f"coordinates have dtype {coordinates.dtype}; give integers")
         row, column = coordinates.long().unbind(-1)
         inside = (row >= 0) & (column >= 0)
-        if visible is not None:
-            row, column, inside = (part.expand_as(visible) for part in (row, column, inside))
+        given = visible if documents is None else documents
+        if given is not None:
+            row, column, inside = (part.expand_as(given) for part in (row, column, inside))
         seen = torch.ones_like(inside) if visible is None else visible
         self._check_cells(row.where(inside, 0), column.where(inside, 0))
-        front = (seen & ~inside).long().cumsum(1) - 1
-        if bool((front >= self.outside).logical_and(seen & ~inside).any()):
+        in_front = seen & ~inside
+        if documents is None:
+            front = counted_positions(in_front)
+        else:
+            front = document_positions(documents, in_front)
+        if front.numel() and int(front.max()) >= self.outside:
             raise IncompatibleParts(
                 f"{int(front.max()) + 1} tokens have negative coordinates, so they are in no cell, but "
                 f"encoder.relation has outside: {self.outside}; give them cells, or raise outside"

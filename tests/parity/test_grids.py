@@ -162,7 +162,7 @@ def test_factorised_buckets_at_given_coordinates_are_layoutlmv3s(record_property
     ours = mechanism_of("t5", grid, num_buckets=16, max_distance=far)
     linears = (original.rel_pos_y_bias, original.rel_pos_x_bias)
     ours.table.weight.copy_(torch.cat([linear.weight.T for linear in linears]))
-    positions = grid.positions(corners, None, (2, 9))
+    positions = grid.positions(corners, (2, 9))
     bias = ours.prepare(Geometry(positions, positions))
     settle(bias.materialize(), expected, record_property)
 

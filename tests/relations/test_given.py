@@ -50,7 +50,7 @@ def test_a_line_takes_neither_a_matrix_nor_coordinates() -> None:
     with pytest.raises(IncompatibleParts, match="'line', which follows from positions"):
         LineRelation().pairs(SQUARE, (2, 4))
     with pytest.raises(IncompatibleParts, match="'line', which has none"):
-        LineRelation().positions(SQUARE, None, (2, 4))
+        LineRelation().positions(SQUARE, (2, 4))
 
 
 def test_no_relation_reads_the_row_of_zeros_that_is_added() -> None:

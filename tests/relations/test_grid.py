@@ -32,14 +32,21 @@ def test_coordinates_give_the_positions_they_come_from(visible: torch.Tensor | N
     assert places.inside is not None
     coordinates = places.coordinates.where(places.inside[..., None], -1)
     order = torch.tensor([3, 0, 6, 1, 2, 5, 4])
-    found = GRID.positions(coordinates[:, order], visible, (1, 7))
+    found = GRID.positions(coordinates[:, order], (1, 7), visible)
     assert found.tolist() == [order.tolist()]
 
 
 def test_padding_is_at_position_minus_one_whatever_its_coordinates() -> None:
     coordinates = torch.tensor([[[-1, -1], [1, 2], [-1, -1], [9, 9]]]).clamp(max=1)
     visible = torch.tensor([[True, True, False, False]])
-    assert GRID.positions(coordinates, visible, (1, 4)).tolist() == [[0, 5, -1, -1]]
+    assert GRID.positions(coordinates, (1, 4), visible).tolist() == [[0, 5, -1, -1]]
+
+
+def test_tokens_in_front_are_counted_anew_in_each_document() -> None:
+    coordinates = torch.tensor([[[-1, -1], [1, 2], [-1, -1], [0, 0]]])
+    documents = torch.tensor([[0, 0, 1, 1], [4, 4, 2, 2]])
+    found = GRID.positions(coordinates, (2, 4), None, documents)
+    assert found.tolist() == [[0, 6, 0, 1]] * 2
 
 
 @pytest.mark.parametrize(
@@ -56,7 +63,7 @@ def test_padding_is_at_position_minus_one_whatever_its_coordinates() -> None:
 )
 def test_coordinates_that_do_not_fit_are_refused(coordinates: torch.Tensor, message: str) -> None:
     with pytest.raises(IncompatibleParts, match=message):
-        GRID.positions(coordinates, None, (1, 3))
+        GRID.positions(coordinates, (1, 3))
 
 
 @pytest.mark.parametrize("offsets", ["factorised", "joint"])
