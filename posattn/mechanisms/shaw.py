@@ -19,10 +19,10 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, final
 
 from pydantic import NonNegativeInt
-from torch import Tensor, nn
+from torch import nn
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, QueryScores, RelativeValues
+from posattn.bias import AttentionBias, QueryProducts, RelativeValues
 from posattn.mechanisms.base import (
     EncoderDims,
     Flops,
@@ -121,9 +121,9 @@ class ShawPositions(Mechanism[ShawConfig]):
     def bias(self, site: Site) -> AttentionBias | None:
         if not self.config.has_keys:
             return None
-        table = self._layer(site).key_table.weight[site.prepared.reachable]
-        scores_BHQR: Tensor = (site.heads.query * site.scale) @ table.T
-        return QueryScores("relative key", scores_BHQR, site.prepared.bucket)
+        table = self._layer(site).key_table.weight[site.prepared.reachable] * site.scale
+        table_HRD = table[None].expand(self.dims.num_heads, -1, -1)
+        return QueryProducts("relative key", site.heads.query, table_HRD, site.prepared.bucket)
 
     @override
     def relative_values(self, site: Site) -> RelativeValues | None:
