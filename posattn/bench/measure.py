@@ -83,7 +83,7 @@ class Bench:
             for precision in self.plan.precisions:
                 for compiled in self._forms(entrant):
                     with _refusing(refused, entrant.name):
-                        built.append(self._build(entrant, stage, precision, compiled, built))
+                        built.append(self._build(one, entrant, stage, precision, compiled, built))
         return built, refused
 
     def _forms(self, entrant: Entrant) -> tuple[bool, ...]:
@@ -91,6 +91,7 @@ class Bench:
 
     def _build(
         self,
+        one: Subject,
         entrant: Entrant,
         stage: Stage,
         precision: Precision,
@@ -100,10 +101,12 @@ class Bench:
         contestant = Contestant(
             entrant, self.plan.size, stage, self.device, precision=precision, compiled=compiled
         )
-        if before and entrant.same_function:
+        weights = entrant.weights(contestant.model)
+        if not before:
+            one.level(weights)
+        elif entrant.same_function:
             first = before[0]
-            source = first.entrant.weights(first.model)
-            share_weights(source, entrant.weights(contestant.model), entrant.name)
+            share_weights(first.entrant.weights(first.model), weights, entrant.name)
         return contestant
 
     def _case(

@@ -31,22 +31,31 @@ def label(value):
     return value if isinstance(value, str) else value.name
 
 
-def states_of_both(name, rival, change=None):
+def states_of_both(name, rival, change=None, length=12):
     ours = Ours(subject(name).options, "auto")
     both = [Contestant(one, THREE_LAYERS, "inference", CPU) for one in (ours, rival())]
     weights = ours.weights(both[0].model)
+    subject(name).level(weights)
     share_weights(weights, both[1].entrant.weights(both[1].model), rival.name)
     if change is not None:
         with torch.no_grad():
             change(weights)
-    ids = torch.arange(3, 3 + 24).view(2, 12)
-    both[1].entrant.prepare(both[1].model, 12)
+    ids = (torch.arange(2 * length) % 29 + 3).view(2, length)
+    both[1].entrant.prepare(both[1].model, length)
     return [one.states(ids) for one in both]
 
 
 @pytest.mark.parametrize(("name", "rival"), PAIRS, ids=label)
 def test_the_same_weights_give_the_same_states(name, rival):
     ours, theirs = states_of_both(name, rival)
+    torch.testing.assert_close(theirs, ours, rtol=0, atol=TOLERANCE["float32"])
+
+
+@pytest.mark.parametrize(
+    "rival", [rival for name, rival in PAIRS if name == "disentangled"], ids=label
+)
+def test_past_the_largest_distance_of_deberta_the_states_are_the_same_too(rival):
+    ours, theirs = states_of_both("disentangled", rival, length=600)
     torch.testing.assert_close(theirs, ours, rtol=0, atol=TOLERANCE["float32"])
 
 
