@@ -21,7 +21,6 @@ equations have neither. In the paper the two numbers of [CLS] are free parameter
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Literal, final
 
 import torch
@@ -34,6 +33,7 @@ from typing_extensions import override
 from posattn.bias import AttentionBias, BucketScores, total_bias
 from posattn.config import FrozenConfig
 from posattn.errors import IncompatibleParts
+from posattn.lazy import cached_property
 from posattn.mechanisms.base import (
     EncoderDims,
     Flops,
