@@ -115,14 +115,14 @@ class Context:
         return torch.cat([memory.visible, visible], dim=1)
 
     def _reach(self) -> int | None:
-        """Return a bound of all distances: counted positions of a row, with -1 for padding, span its length."""
+        """Return a bound of all distances: the positions that a row counts lie within its length."""
         if not self.tokens.is_counted or self.tokens.memory is not None:
             return None
         return max(self.tokens.positions.shape[1] - 1, 0)
 
 
 def all_visible(visible: Bool[Tensor, "batch length"] | None) -> bool:
-    """Return whether it is known that nothing is hidden; looks at values on a CPU only, and not when traced."""
+    """Return whether it is known that nothing is hidden; values are looked at on a CPU, untraced."""
     if visible is None or visible.device.type != "cpu" or torch.compiler.is_compiling():
         return visible is None
     return bool(visible.all())

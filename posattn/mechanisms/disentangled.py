@@ -224,8 +224,10 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
     @override
     def prepare(self, geometry: Geometry) -> Rows:
         signed = geometry.distance.mapped(self.config.buckets.signed)
-        reach = int(self._signed_reach(geometry.distance.largest))
         span = self.config.buckets.span()
+        # an exported graph serves every length, so it has every row
+        exporting = torch.compiler.is_exporting()
+        reach = span if exporting else int(self._signed_reach(geometry.distance.largest))
         low, high = max(span - reach, 0), min(span + reach, 2 * span - 1)
         bucket = signed.mapped(lambda value: self._row(value) - low)
         table = self.table.weight[low : high + 1]

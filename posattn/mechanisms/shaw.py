@@ -18,6 +18,7 @@ With k = 0 each table has one row: position reaches nothing, as the paper's Tabl
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, final
 
+import torch
 from pydantic import NonNegativeInt
 from torch import Tensor, nn
 from typing_extensions import override
@@ -113,7 +114,7 @@ class ShawPositions(Mechanism[ShawConfig]):
     @override
     def prepare(self, geometry: Geometry) -> Rows:
         limit = self.config.max_distance
-        reach = min(limit, geometry.distance.largest)
+        reach = torch.sym_min(limit, geometry.distance.largest)  # a length may be symbolic
         bucket = geometry.distance.mapped(lambda distance: reach - clipped(distance, reach))
         return Rows(slice(limit - reach, limit + reach + 1), bucket)
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from posattn.encoder.model import MaskedLanguageModel, position_parameters
 from posattn.recipe.build import build_on_meta
 from posattn.recipe.schema import Recipe
+from posattn.training.compiling import check_compiler
 from posattn.training.forward import autocast
 
 TRIAL_LENGTH = 16
@@ -34,6 +35,8 @@ def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe
 
     The backends are asked on this machine, on the device and in the precision that training would use.
     """
+    if recipe.train.compile:
+        check_compiler(_device(recipe))
     model = build_on_meta(recipe, vocab_size)
     ours = position_parameters(model)
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
