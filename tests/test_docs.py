@@ -63,6 +63,7 @@ def nothing_long(monkeypatch, tmp_path):
     monkeypatch.setattr("posattn.recipe.run.train_recipe", lambda *_, **__: done)
     monkeypatch.setattr("posattn.comparison.run.run_study", lambda *_, **__: done)
     monkeypatch.setattr("posattn.comparison.report.write_report", lambda *_: report)
+    monkeypatch.setattr("posattn.export.save_graph", lambda *_: 0.0)
     monkeypatch.setattr(
         "posattn.bench.run_bench",
         lambda plan, *_: BenchResult(plan=plan, conditions={}, cases=()),
