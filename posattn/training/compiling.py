@@ -25,7 +25,7 @@ class Graphs:
         from torch._dynamo.backends.registry import lookup_backend
 
         self.count += 1
-        return lookup_backend("inductor")(graph, inputs)
+        return lookup_backend("inductor")(graph, list(inputs))
 
 
 def compile_model(model: nn.Module, device: torch.device) -> Graphs:
