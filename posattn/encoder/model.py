@@ -60,6 +60,8 @@ class MaskedLanguageModel(nn.Module):
         documents: Int[Tensor, "batch length"] | None = None,
         segments: Int[Tensor, "batch length"] | None = None,
         selected: Bool[Tensor, "batch length"] | None = None,
+        coordinates: Tensor | None = None,
+        relation: Tensor | None = None,
         memory: SegmentMemory | None = None,
         observer: Observer | None = None,
     ) -> ModelOutput:
@@ -69,7 +71,16 @@ class MaskedLanguageModel(nn.Module):
         if all_visible(visible):
             visible = None
         hidden, after = self._states(
-            ids, visible, positions, documents, segments, queries, memory, observer
+            ids,
+            visible,
+            positions,
+            documents,
+            segments,
+            coordinates,
+            relation,
+            queries,
+            memory,
+            observer,
         )
         if queries is not None:
             hidden = queries.flatten(hidden)
@@ -90,6 +101,8 @@ class MaskedLanguageModel(nn.Module):
         positions: Int[Tensor, "#batch length"] | None,
         documents: Int[Tensor, "batch length"] | None,
         segments: Int[Tensor, "batch length"] | None,
+        coordinates: Tensor | None,
+        relation: Tensor | None,
         queries: Selection | None,
         memory: SegmentMemory | None,
         observer: Observer | None,
@@ -97,7 +110,13 @@ class MaskedLanguageModel(nn.Module):
         """Return the decoded states, at the queries if there are any, and the next segment's memory."""
         encoder = self.encoder
         context = encoder.begin(
-            ids, visible=visible, positions=positions, documents=documents, memory=memory
+            ids,
+            visible=visible,
+            positions=positions,
+            documents=documents,
+            coordinates=coordinates,
+            relation=relation,
+            memory=memory,
         )
         inputs = encoder.run(encoder.embed(ids, segments, context), context, observer)
         hidden = self.decoder(encoder, inputs, context, queries, observer)

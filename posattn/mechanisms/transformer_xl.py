@@ -28,11 +28,13 @@ from posattn.bias import (
     BucketScores,
     Causal,
     DenseBias,
-    QueryScores,
+    QueryProducts,
     SumBias,
     VisibilityRule,
 )
 from posattn.mechanisms.base import (
+    DISTANCES,
+    LINE,
     EncoderDims,
     Flops,
     Geometry,
@@ -59,7 +61,8 @@ class TransformerXLConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_bias=True, causal=not self.bidirectional)
+        relations = DISTANCES if self.bidirectional and not self.memory_length else LINE
+        return Traits(adds_bias=True, causal=not self.bidirectional, relations=relations)
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
@@ -142,10 +145,10 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Distances:
-        reach = geometry.distance.largest
+        reach = geometry.relation.largest
         if self.config.clamp_distance is not None:
             reach = min(reach, self.config.clamp_distance)
-        bucket = geometry.distance.mapped(lambda distance: clipped(distance, reach) + reach)
+        bucket = geometry.relation.mapped(lambda distance: clipped(distance, reach) + reach)
         rows = torch.arange(-reach, reach + 1, device=geometry.query_positions.device)
         width = self.dims.hidden_size
         return Distances(sinusoids(rows, width, self.config.base, "concatenated"), bucket)
@@ -157,13 +160,12 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
         shared = layer.global_biases if self.config.untie else self.global_biases
         table_HRD = self._project(site.prepared.table, layer)
         content_HD, distance_HD = shared.content.weight, shared.distance.weight
-        query_BHQR = (heads.query * site.scale) @ table_HRD.mT
         key_BH1K = torch.einsum("hd,bhkd->bhk", content_HD * site.scale, heads.key)[:, :, None]
         bucket_HR = torch.einsum("hd,hrd->hr", distance_HD * site.scale, table_HRD)
         bucket = site.prepared.bucket
         return SumBias(
             (
-                QueryScores("b", query_BHQR, bucket),
+                QueryProducts("b", heads.query, table_HRD * site.scale, bucket),
                 DenseBias("c", key_BH1K),
                 BucketScores("d", bucket_HR, bucket),
             )

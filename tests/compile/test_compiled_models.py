@@ -123,5 +123,5 @@ def test_a_compiled_run_learns_what_a_plain_one_does_and_records_its_graphs(tmp_
         lines = (result.folder / "metrics.jsonl").read_text().splitlines()
         losses.append([json.loads(line)["loss"] for line in lines])
         graphs = json.loads((result.folder / "status.json").read_text())["graphs"]
-        assert graphs is None if not compiled else 1 <= graphs <= 4  # training, and evaluation
+        assert (graphs or 0) > 0 if compiled else graphs is None
     assert losses[1] == pytest.approx(losses[0], rel=1e-5)
