@@ -242,8 +242,7 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
     def prepare(self, geometry: Geometry) -> Rows:
         relation, signed = self.dims.relation, self.config.buckets.signed
         span, largest = self.config.buckets.span(), relation.largest(geometry)
-        # an exported graph serves every length, so it has every row
-        if largest is None or torch.compiler.is_exporting():
+        if largest is None or torch.compiler.is_compiling():  # a graph of all lengths has all rows
             reach = span
         else:
             reach = int(self._signed_reach(largest))

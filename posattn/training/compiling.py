@@ -9,6 +9,7 @@ from torch import Tensor, fx, nn
 
 from posattn.errors import IncompatibleParts
 
+BACKEND = "inductor"
 COMPILERS = ("g++", "clang++", "c++", "cl")
 
 
@@ -25,7 +26,7 @@ class Graphs:
         from torch._dynamo.backends.registry import lookup_backend
 
         self.count += 1
-        return lookup_backend("inductor")(graph, list(inputs))
+        return lookup_backend(BACKEND)(graph, list(inputs))
 
 
 def compile_model(model: nn.Module, device: torch.device) -> Graphs:
