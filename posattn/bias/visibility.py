@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import TypeAlias, final
 
 import torch
@@ -10,6 +10,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from typing_extensions import override
 
+from posattn.lazy import cached_property
 from posattn.positions import Distances, Relation
 
 VisiblePairs: TypeAlias = Bool[Tensor, "#batch #heads #query key"]

@@ -12,13 +12,27 @@ from typing import Annotated, NoReturn, TextIO
 import typer
 
 import posattn
-from posattn.cli import compare, diff, gallery, listing, mechanism, schema, show, train, validate
+from posattn.cli import (
+    bench,
+    compare,
+    diff,
+    export,
+    gallery,
+    listing,
+    mechanism,
+    schema,
+    show,
+    train,
+    validate,
+)
 from posattn.cli.app import app, say
 from posattn.errors import PosattnError
 
 __all__ = [
+    "bench",
     "compare",
     "diff",
+    "export",
     "gallery",
     "listing",
     "mechanism",

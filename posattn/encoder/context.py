@@ -24,9 +24,9 @@ class Tokens:
     positions: Int[Tensor, "#batch length"]
     visible: Bool[Tensor, "batch length"] | None
     documents: Int[Tensor, "batch length"] | None
-    is_contiguous: bool  # positions are 0, 1, 2, ..
     memory: SegmentMemory | None
     rows: int  # sequences in the batch
+    is_counted: bool = False  # positions count from 0 in each text
     relation: GivenPairs | None = None  # of all pairs, where the relation is given
 
 
@@ -128,6 +128,14 @@ class Context:
         return torch.cat([memory.visible, visible], dim=1)
 
     def _reach(self) -> int | None:
-        if not self.tokens.is_contiguous or self.tokens.memory is not None:
+        """Return a bound of all distances: the positions that a row counts lie within its length."""
+        if not self.tokens.is_counted or self.tokens.memory is not None:
             return None
         return max(self.tokens.positions.shape[1] - 1, 0)
+
+
+def all_visible(visible: Bool[Tensor, "batch length"] | None) -> bool:
+    """Return whether it is known that nothing is hidden; values are looked at on a CPU, untraced."""
+    if visible is None or visible.device.type != "cpu" or torch.compiler.is_compiling():
+        return visible is None
+    return bool(visible.all())

@@ -10,7 +10,7 @@ from torch.nn import functional
 from posattn.backends import registry as backends
 from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
-from posattn.encoder.context import Context, Tokens
+from posattn.encoder.context import Context, Tokens, all_visible
 from posattn.encoder.layer import EncoderLayer, norm
 from posattn.encoder.memory import SegmentMemory, empty_memory
 from posattn.encoder.position import PositionStack
@@ -30,6 +30,7 @@ class Encoder(nn.Module):
         """Build embeddings, mechanisms and layers; parameters are not initialised by name yet."""
         super().__init__()
         self.config = config
+        self.longest, self.memory_length = config.max_length(), config.memory_length()
         self.tokens = nn.Embedding(vocab_size, config.hidden_size)
         if config.segments:
             self.segments = nn.Embedding(config.segments, config.hidden_size)
@@ -94,9 +95,9 @@ class Encoder(nn.Module):
         self._check(ids, documents, memory)
         shape = (ids.shape[0], ids.shape[1])
         given = self.config.relation.pairs(relation, shape)
-        if visible is not None and visible.device.type == "cpu" and bool(visible.all()):
-            visible = None  # nothing is hidden, and every backend is faster without
-        if memory is None and self.config.memory_length():
+        if all_visible(visible):
+            visible = None  # every backend is faster without
+        if memory is None and self.memory_length:
             memory = self.empty_memory(ids.shape[0])
         if coordinates is not None:
             if positions is not None:
@@ -106,10 +107,10 @@ class Encoder(nn.Module):
             positions = self.config.relation.positions(coordinates, shape, visible, documents)
         elif positions is not None:
             self._check_room(positions)
-        is_contiguous = positions is None and documents is None and visible is None
+        is_counted = positions is None
         if positions is None:
             positions = self._positions(ids, visible, documents)
-        tokens = Tokens(positions, visible, documents, is_contiguous, memory, ids.shape[0], given)
+        tokens = Tokens(positions, visible, documents, memory, ids.shape[0], is_counted, given)
         window = None if self.config.window is None else self.config.window.size
         return Context(tokens, self.position, window, self.training)
 
@@ -163,7 +164,7 @@ class Encoder(nn.Module):
 
     def empty_memory(self, num_streams: int) -> SegmentMemory | None:
         """Return a memory that has seen nothing, or None if no mechanism has memory."""
-        length = self.config.memory_length()
+        length = self.memory_length
         if not length:
             return None
         weight = self.tokens.weight
@@ -171,21 +172,21 @@ class Encoder(nn.Module):
         return empty_memory(*shape, weight.device, weight.dtype)
 
     def _check(self, ids: Ids, documents: Ids | None, memory: SegmentMemory | None) -> None:
-        limit, length = self.config.max_length(), ids.shape[1]
+        limit, length = self.longest, ids.shape[1]
         if limit is not None and length > limit:
             names = ", ".join(name for name, least in self.config.limits() if least == limit)
             raise IncompatibleParts(
                 f"the input has {length} tokens, but {names} takes at most {limit}; shorten the "
                 "input or enlarge its table"
             )
-        if documents is not None and self.config.memory_length():
+        if documents is not None and self.memory_length:
             raise IncompatibleParts(
                 "memory belongs to one stream, but documents packs several texts into a row; give "
                 "each its own row, or set memory_length to 0"
             )
         if memory is None:
             return
-        if not self.config.memory_length():
+        if not self.memory_length:
             raise IncompatibleParts("memory was given, but no mechanism of this encoder has memory")
         if memory.positions.shape[0] != ids.shape[0]:
             raise IncompatibleParts(

@@ -3,21 +3,23 @@
 from dataclasses import dataclass
 from typing import Any, final
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from posattn.backends import AttentionCall, logits_by_term
 from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
+from posattn.encoder.context import all_visible
 from posattn.encoder.decoders import DecoderConfig, decoders
 from posattn.encoder.encoder import Encoder
 from posattn.encoder.heads import MaskedTokenHead
 from posattn.encoder.memory import SegmentMemory
 from posattn.encoder.position import LayerPosition
-from posattn.encoder.selection import selection
+from posattn.encoder.selection import Selection, selection
 from posattn.errors import IncompatibleParts
 from posattn.mechanisms import Mechanism
-from posattn.shapes import Logits
+from posattn.shapes import Logits, QueryHidden
 
 
 @final
@@ -65,6 +67,47 @@ class MaskedLanguageModel(nn.Module):
     ) -> ModelOutput:
         """Return logits at the selected places, or everywhere; arguments as in `Encoder.forward`."""
         self._check(ids.shape[1])
+        queries = None if selected is None else selection(selected)
+        if all_visible(visible):
+            visible = None
+        hidden, after = self._states(
+            ids,
+            visible,
+            positions,
+            documents,
+            segments,
+            coordinates,
+            relation,
+            queries,
+            memory,
+            observer,
+        )
+        if queries is not None:
+            hidden = queries.flatten(hidden)
+        return ModelOutput(self.head(hidden), hidden, after)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile all between the tokens and the head; arguments as those of `torch.compile`.
+
+        What is looked at in values, such as how many places are selected, stays outside, so that the
+        rest is one graph for every length if it is told `dynamic=True`.
+        """
+        self._states = torch.compile(self._states, *args, **kwargs)  # type: ignore[method-assign]
+
+    def _states(
+        self,
+        ids: Int[Tensor, "batch length"],
+        visible: Bool[Tensor, "batch length"] | None,
+        positions: Int[Tensor, "#batch length"] | None,
+        documents: Int[Tensor, "batch length"] | None,
+        segments: Int[Tensor, "batch length"] | None,
+        coordinates: Tensor | None,
+        relation: Tensor | None,
+        queries: Selection | None,
+        memory: SegmentMemory | None,
+        observer: Observer | None,
+    ) -> tuple[QueryHidden, SegmentMemory | None]:
+        """Return the decoded states, at the queries if there are any, and the next segment's memory."""
         encoder = self.encoder
         context = encoder.begin(
             ids,
@@ -76,11 +119,8 @@ class MaskedLanguageModel(nn.Module):
             memory=memory,
         )
         inputs = encoder.run(encoder.embed(ids, segments, context), context, observer)
-        queries = None if selected is None else selection(selected)
         hidden = self.decoder(encoder, inputs, context, queries, observer)
-        if queries is not None:
-            hidden = queries.flatten(hidden)
-        return ModelOutput(self.head(hidden), hidden, context.remember(inputs))
+        return hidden, context.remember(inputs)
 
     def max_length(self) -> int | None:
         """Return the longest sequence the model takes, or None if there is no limit."""

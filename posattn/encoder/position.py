@@ -62,7 +62,7 @@ class PositionStack(nn.Module):
 
     def owned(self) -> dict[str, Mechanism[Any]]:
         """Return each mechanism under its name."""
-        return cast(dict[str, Mechanism[Any]], dict(self.mechanisms.items()))
+        return cast("dict[str, Mechanism[Any]]", dict(self.mechanisms.items()))
 
     def prepare(
         self,
@@ -124,13 +124,10 @@ class LayerPosition(nn.Module):
 
     def relative_values(self, sites: list[tuple[Mechanism[Any], Site]]) -> RelativeValues | None:
         """Return what one acting mechanism adds to the attended values."""
-        found = [
-            (type(mechanism).__name__, values)
-            for mechanism, site in sites
-            if (values := mechanism.relative_values(site)) is not None
-        ]
+        given = [(mechanism, mechanism.relative_values(site)) for mechanism, site in sites]
+        found = [(mechanism, values) for mechanism, values in given if values is not None]
         if len(found) > 1:
-            names = ", ".join(name for name, _ in found)
+            names = ", ".join(type(mechanism).__name__ for mechanism, _ in found)
             raise IncompatibleParts(f"only one mechanism of a layer may add values, not {names}")
         return found[0][1] if found else None
 

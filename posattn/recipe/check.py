@@ -9,6 +9,7 @@ from posattn.encoder.model import MaskedLanguageModel, position_parameters
 from posattn.errors import IncompatibleParts
 from posattn.recipe.build import build_on_meta
 from posattn.recipe.schema import Recipe
+from posattn.training.compiling import check_compiler
 from posattn.training.forward import autocast
 
 TRIAL_LENGTH = 16
@@ -37,6 +38,8 @@ def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe
     Raises `IncompatibleParts` if the encoder needs a relation for every text, which no corpus gives.
     """
     check_inputs(recipe)
+    if recipe.train.compile:
+        check_compiler(_device(recipe))
     model = build_on_meta(recipe, vocab_size)
     ours = position_parameters(model)
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}

@@ -50,6 +50,9 @@ class TrainConfig(FrozenConfig):
         "float32", description="bf16 and float16 are autocast; weights stay float32"
     )
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    compile: bool = Field(
+        False, description="torch.compile of all between tokens and head; needs a compiler"
+    )
 
     seed: Every = Field(0, description="decides initial weights and dropout, and data by default")
     data_seed: Every | None = Field(

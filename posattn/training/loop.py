@@ -242,7 +242,7 @@ class _Run:
             self.record.line(line)
 
     def _write_status(self, state: State, reason: str | None = None) -> None:
-        tally = self.learner.tally
+        tally, graphs = self.learner.tally, self.learner.graphs
         if self.record is not None:
             self.record.status(
                 Status(
@@ -255,6 +255,7 @@ class _Run:
                     resumed=self.opening.resumed,
                     seconds=round(self._seconds(), 3),
                     notes=list(self.opening.notes),
+                    graphs=None if graphs is None else graphs.count,
                 )
             )
         self.status_written = time.monotonic()
