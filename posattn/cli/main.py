@@ -12,7 +12,18 @@ from typing import Annotated, NoReturn, TextIO
 import typer
 
 import posattn
-from posattn.cli import compare, diff, gallery, listing, mechanism, schema, show, train, validate
+from posattn.cli import (
+    compare,
+    diff,
+    gallery,
+    importing,
+    listing,
+    mechanism,
+    schema,
+    show,
+    train,
+    validate,
+)
 from posattn.cli.app import app, say
 from posattn.errors import PosattnError
 
@@ -20,6 +31,7 @@ __all__ = [
     "compare",
     "diff",
     "gallery",
+    "importing",
     "listing",
     "mechanism",
     "run",

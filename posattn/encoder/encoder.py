@@ -11,6 +11,7 @@ from posattn.backends import registry as backends
 from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.context import Context, Tokens, counted_positions, document_positions
+from posattn.encoder.convolution import EmbeddingConvolution
 from posattn.encoder.layer import EncoderLayer, norm
 from posattn.encoder.memory import SegmentMemory, empty_memory
 from posattn.encoder.position import PositionStack
@@ -29,7 +30,10 @@ class Encoder(nn.Module):
         """Build embeddings, mechanisms and layers; parameters are not initialised by name yet."""
         super().__init__()
         self.config = config
-        self.tokens = nn.Embedding(vocab_size, config.hidden_size)
+        narrow = config.embedding_size
+        self.tokens = nn.Embedding(_rows(config, vocab_size), narrow or config.hidden_size)
+        if narrow is not None:
+            self.embedding_proj = nn.Linear(narrow, config.hidden_size, bias=False)
         if config.segments:
             self.segments = nn.Embedding(config.segments, config.hidden_size)
         self.position = PositionStack(config)
@@ -39,6 +43,8 @@ class Encoder(nn.Module):
             EncoderLayer(config, self.position, index, self.backend)
             for index in range(config.num_layers)
         )
+        if config.convolution is not None:
+            self.convolution = EmbeddingConvolution(config, config.convolution)
         is_pre_norm = config.norm.placement == "pre"
         self.final_norm = norm(config) if is_pre_norm else nn.Identity()
 
@@ -92,9 +98,13 @@ class Encoder(nn.Module):
         hidden = self.tokens(ids)
         if context.tokens.visible is not None:  # not even NaN gets from padding to real tokens
             hidden = hidden.masked_fill(~context.tokens.visible[:, :, None], 0.0)
+        if self.config.embedding_size is not None:
+            hidden = self.embedding_proj(hidden)
         if self.config.embedding_scale == "sqrt_hidden":
             hidden = hidden * self.config.hidden_size**0.5
         if self.config.segments:
+            if segments is None and self.config.segments == 1:
+                segments = torch.zeros_like(ids)  # RoBERTa's table has nothing to tell apart
             if segments is None:
                 raise IncompatibleParts(
                     f"this encoder has a segment table of {self.config.segments} rows, so it needs "
@@ -113,6 +123,8 @@ class Encoder(nn.Module):
         for index, layer in enumerate(list(self.layers)[:-1]):
             keys = context.keys(index, hidden)
             hidden = layer(hidden, keys, context.prepared, observer)
+            if index == 0 and self.config.convolution is not None:
+                hidden = self.convolution(inputs[0], hidden, context.tokens.visible)
             inputs.append(hidden)
         return inputs
 
@@ -157,6 +169,12 @@ class Encoder(nn.Module):
                 "memory belongs to one stream, but documents packs several texts into a row; give "
                 "each its own row, or set memory_length to 0"
             )
+        if documents is not None and self.config.convolution is not None:
+            raise IncompatibleParts(
+                "the convolution reads neighbours, in a packed row those of other texts as well; give "
+                "each text its own row (data.layout: padded), or let texts see each other "
+                "(data.across_documents: true)"
+            )
         if memory is None:
             return
         if not self.config.memory_length():
@@ -178,3 +196,13 @@ class Encoder(nn.Module):
         if visible is None:
             return torch.arange(ids.shape[1], device=ids.device)[None]
         return counted_positions(visible)
+
+
+def _rows(config: EncoderConfig, vocab_size: int) -> int:
+    """Return the rows of the token table, which may be more than the tokenizer has ids."""
+    if config.token_rows is not None and config.token_rows < vocab_size:
+        raise IncompatibleParts(
+            f"encoder.token_rows is {config.token_rows}, but the tokenizer has {vocab_size} ids; raise "
+            f"it to {vocab_size}, leave it out, or use the tokenizer that belongs to the table"
+        )
+    return config.token_rows or vocab_size

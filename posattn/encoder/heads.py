@@ -17,10 +17,10 @@ class MaskedTokenHead(nn.Module):
     def __init__(self, config: EncoderConfig, tokens: nn.Embedding) -> None:
         """Tie the output weights to the token table."""
         super().__init__()
-        self.proj = nn.Linear(config.hidden_size, config.hidden_size)
+        self.proj = nn.Linear(config.hidden_size, tokens.embedding_dim)
         self.activation = activation(config.activation)
-        self.norm = norm(config)
-        self.output = nn.Linear(config.hidden_size, tokens.num_embeddings)
+        self.norm = norm(config, tokens.embedding_dim)
+        self.output = nn.Linear(tokens.embedding_dim, tokens.num_embeddings)
         self.output.weight = tokens.weight
 
     def forward(self, hidden: Float[Tensor, "*any hidden"]) -> Float[Tensor, "*any vocab"]:

@@ -19,6 +19,7 @@ def activation(name: str) -> nn.Module:
         "gelu_tanh": nn.GELU(approximate="tanh"),
         "relu": nn.ReLU(),
         "silu": nn.SiLU(),
+        "tanh": nn.Tanh(),
         "geglu": nn.GELU(),
         "swiglu": nn.SiLU(),
     }
@@ -26,10 +27,12 @@ def activation(name: str) -> nn.Module:
     return module
 
 
-def norm(config: EncoderConfig) -> nn.Module:
-    """Return the norm of the recipe over the hidden size."""
-    kind = nn.LayerNorm if config.norm.kind == "layer_norm" else nn.RMSNorm
-    return kind(config.hidden_size, eps=config.norm.eps)
+def norm(config: EncoderConfig, size: int | None = None) -> nn.Module:
+    """Return the norm of the recipe over `size` channels, by default the hidden size."""
+    size = config.hidden_size if size is None else size
+    if config.norm.kind == "rms_norm":
+        return nn.RMSNorm(size, eps=config.norm.eps)
+    return nn.LayerNorm(size, eps=config.norm.eps, bias=config.norm.bias)
 
 
 @final

@@ -21,6 +21,12 @@ def disagreements(
             "set the mechanism's memory to 0"
         )
         found.append((("data", "order"), text))
+    if encoder.convolution and data.layout == "packed" and not data.across_documents:
+        text = (
+            "is false, but encoder.convolution reads neighbours, in a packed row those of other "
+            "documents as well; write true, or data.layout: padded"
+        )
+        found.append((("data", "across_documents"), text))
     return found
 
 

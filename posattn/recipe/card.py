@@ -34,11 +34,21 @@ def _encoder(encoder: EncoderConfig) -> dict[str, str | int]:
     lines: dict[str, str | int] = {
         "shape": f"{encoder.num_layers} layers x {encoder.hidden_size} wide, {encoder.num_heads} heads "
         f"of {encoder.dims().head_dim}, feed-forward {encoder.inner_size()} ({encoder.activation})",
-        "norm": f"{norm.kind.replace('_', ' ')}, {norm.placement}, eps {norm.eps:g}",
+        "norm": f"{norm.kind.replace('_', ' ')}, {norm.placement}, eps {norm.eps:g}"
+        + ("" if norm.bias else ", no bias"),
         "dropout": f"hidden {encoder.hidden_dropout:g}, attention {encoder.attention_dropout:g}",
         "segments": encoder.segments,
         "scale": _scale(encoder),
     }
+    if encoder.token_rows is not None:
+        lines["token table"] = f"{encoder.token_rows:,} rows, whatever the tokenizer has"
+    if encoder.embedding_size is not None:
+        lines["embeddings"] = f"{encoder.embedding_size} wide, projected to {encoder.hidden_size}"
+    if (convolution := encoder.convolution) is not None:
+        lines["convolution"] = (
+            f"of the embeddings, {convolution.kernel_size} wide, {convolution.groups} group(s), "
+            f"{convolution.activation}, added after the first layer"
+        )
     if encoder.window is not None:
         half = encoder.window.size // 2
         lines["window"] = f"keys up to {half} away, in {_layers(encoder.window.layers)}"

@@ -9,6 +9,7 @@ from posattn.encoder.model import MaskedLanguageModel, position_parameters
 from posattn.recipe.build import build_on_meta
 from posattn.recipe.schema import Recipe
 from posattn.training.forward import autocast
+from posattn.training.start import check_start
 
 TRIAL_LENGTH = 16
 TRIAL_VOCABULARY = 8
@@ -35,6 +36,8 @@ def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe
     The backends are asked on this machine, on the device and in the precision that training would use.
     """
     model = build_on_meta(recipe, vocab_size)
+    if recipe.train.start is not None:
+        check_start(model, recipe.train.start)
     ours = position_parameters(model)
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
     return CheckedRecipe(

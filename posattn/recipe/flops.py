@@ -55,6 +55,7 @@ def count_flops(
     runs += [(last, decoded)] * at_decoded
     parts = [_layer(encoder, layer, queries, keys, batch) for layer, queries in runs]
     size = encoder.hidden_size
+    narrow = encoder.embedding_size or size
     # what is prepared once is prepared anew for the queries that are decoded only
     prepared = sum(
         part.flops(encoder.dims(), length, keys).per_prepare for part in encoder.mechanism
@@ -68,8 +69,18 @@ def count_flops(
     for layers, queries in ((everywhere_layers, length), (decoded_layers, decoded)):
         mechanism += _shared(encoder, layers, queries, keys) / batch / length
     mechanism += prepared / batch / length
-    head = 2.0 * decoded * size * (size + vocab_size) / length
+    projections += _around_the_layers(encoder)
+    head = 2.0 * decoded * narrow * (size + (encoder.token_rows or vocab_size)) / length
     return FlopCount(projections, attention, feed_forward, mechanism, head)
+
+
+def _around_the_layers(encoder: EncoderConfig) -> float:
+    """Return what the projection of a narrow token table and the convolution take per token."""
+    size = encoder.hidden_size
+    found = 2.0 * (encoder.embedding_size or 0) * size
+    if encoder.convolution is not None:
+        found += 2.0 * encoder.convolution.kernel_size * size * size / encoder.convolution.groups
+    return found
 
 
 def decoded_share(recipe: Recipe) -> float:
