@@ -23,6 +23,10 @@ class AttentionBias(ABC):
     def score_mod(self) -> ScoreMod:
         """Return the same bias one logit at a time."""
 
+    def parts(self) -> "tuple[AttentionBias, ...]":
+        """Return the simple biases that this is the sum of: dense, or looked up by bucket."""
+        return (self,)
+
     @abstractmethod
     def terms(self) -> Mapping[str, Logits]:
         """Return the named terms whose sum is `materialize()`."""

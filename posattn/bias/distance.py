@@ -10,7 +10,9 @@ from torch import Tensor
 from typing_extensions import override
 
 from posattn.bias.base import AttentionBias, ScoreMod
-from posattn.shapes import Logits, Pairs
+from posattn.bias.gathered import BucketScores
+from posattn.positions import Relation
+from posattn.shapes import Logits
 
 DistanceFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """(distance, head) -> bias, for integer tensors that broadcast against each other."""
@@ -21,40 +23,49 @@ DistanceFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 class DistanceBias(AttentionBias):
     """`bias[b, h, i, j] = function(distance[b, i, j], h)`.
 
-    `shared` says that several layers of one forward are handed this object: the whole bias is then
-    computed once and kept, for one backward pass.
+    The function is taken once for every distance that can occur, not for every pair. `shared` says
+    that several layers of one forward are handed this object: the whole bias is then computed once and
+    kept, for one backward pass.
     """
 
     name: str
-    distance: Pairs
+    distance: Relation
     num_heads: int
     function: DistanceFunction
     shared: bool = False
 
     @cached_property
-    def _whole(self) -> Logits:
+    def _whole(self) -> BucketScores:
         return self._compute()
 
-    def _compute(self) -> Logits:
-        head = torch.arange(self.num_heads, device=self.distance.device)
-        return self.function(self.distance[:, None], head[None, :, None, None])
+    def _by_distance(self) -> BucketScores:
+        return self._whole if self.shared else self._compute()
+
+    def _compute(self) -> BucketScores:
+        values, which = self.distance.distinct()
+        head = torch.arange(self.num_heads, device=values.device)
+        scores_HR = self.function(values[None, :], head[:, None])
+        return BucketScores(self.name, scores_HR, which, self.shared)
+
+    @override
+    def parts(self) -> tuple[AttentionBias, ...]:
+        return (self._by_distance(),)
 
     @override
     def materialize(self) -> Logits:
-        return self._whole if self.shared else self._compute()
+        return self._by_distance().materialize()
 
     @override
     def terms(self) -> Mapping[str, Logits]:
-        return {self.name: self.materialize()}
+        return self._by_distance().terms()
 
     @override
     def score_mod(self) -> ScoreMod:
-        distance, function = self.distance, self.function
-        batches = distance.shape[0]
+        distance, function = self.distance.at(), self.function
 
         @no_type_check
         def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            return score + function(distance[b if batches > 1 else 0, i, j], h)
+            return score + function(distance(b, i, j), h)
 
         mod: ScoreMod = add_bias
         return mod

@@ -10,7 +10,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from posattn.bias.base import AttentionBias, ScoreMod
-from posattn.shapes import Logits, Pairs
+from posattn.positions import Relation
+from posattn.shapes import Logits
 
 
 @final
@@ -20,12 +21,12 @@ class QueryScores(AttentionBias):
 
     name: str
     scores: Float[Tensor, "batch heads query buckets"]
-    bucket: Pairs
+    bucket: Relation
 
     @override
     def materialize(self) -> Logits:
         batch, heads = self.scores.shape[:2]
-        bucket_BHQK = self.bucket[:, None].expand(batch, heads, -1, -1)
+        bucket_BHQK = self.bucket.pairs[:, None].expand(batch, heads, -1, -1)
         return self.scores.gather(-1, bucket_BHQK)
 
     @override
@@ -34,12 +35,11 @@ class QueryScores(AttentionBias):
 
     @override
     def score_mod(self) -> ScoreMod:
-        scores, bucket = self.scores, self.bucket
-        batches = bucket.shape[0]
+        scores, bucket = self.scores, self.bucket.at()
 
         @no_type_check
         def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            return score + scores[b, h, i, bucket[b if batches > 1 else 0, i, j]]
+            return score + scores[b, h, i, bucket(b, i, j)]
 
         mod: ScoreMod = add_bias
         return mod
@@ -52,12 +52,12 @@ class KeyScores(AttentionBias):
 
     name: str
     scores: Float[Tensor, "batch heads key buckets"]
-    bucket: Pairs
+    bucket: Relation
 
     @override
     def materialize(self) -> Logits:
         batch, heads = self.scores.shape[:2]
-        bucket_BHKQ = self.bucket.transpose(1, 2)[:, None].expand(batch, heads, -1, -1)
+        bucket_BHKQ = self.bucket.pairs.transpose(1, 2)[:, None].expand(batch, heads, -1, -1)
         return self.scores.gather(-1, bucket_BHKQ).transpose(-1, -2)
 
     @override
@@ -66,12 +66,11 @@ class KeyScores(AttentionBias):
 
     @override
     def score_mod(self) -> ScoreMod:
-        scores, bucket = self.scores, self.bucket
-        batches = bucket.shape[0]
+        scores, bucket = self.scores, self.bucket.at()
 
         @no_type_check
         def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            return score + scores[b, h, j, bucket[b if batches > 1 else 0, i, j]]
+            return score + scores[b, h, j, bucket(b, i, j)]
 
         mod: ScoreMod = add_bias
         return mod
@@ -88,7 +87,7 @@ class BucketScores(AttentionBias):
 
     name: str
     scores: Float[Tensor, "heads buckets"]
-    bucket: Pairs
+    bucket: Relation
     shared: bool = False
 
     @cached_property
@@ -96,7 +95,7 @@ class BucketScores(AttentionBias):
         return self._compute()
 
     def _compute(self) -> Logits:
-        return self.scores[:, self.bucket].transpose(0, 1)  # [H, B, Q, K] -> [B, H, Q, K]
+        return self.scores[:, self.bucket.pairs].transpose(0, 1)  # [H, B, Q, K] -> [B, H, Q, K]
 
     @override
     def materialize(self) -> Logits:
@@ -108,12 +107,11 @@ class BucketScores(AttentionBias):
 
     @override
     def score_mod(self) -> ScoreMod:
-        scores, bucket = self.scores, self.bucket
-        batches = bucket.shape[0]
+        scores, bucket = self.scores, self.bucket.at()
 
         @no_type_check
         def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            return score + scores[h, bucket[b if batches > 1 else 0, i, j]]
+            return score + scores[h, bucket(b, i, j)]
 
         mod: ScoreMod = add_bias
         return mod

@@ -14,28 +14,32 @@ from posattn.shapes import Logits
 @final
 @dataclass(frozen=True)
 class SumBias(AttentionBias):
-    """The sum of `parts`, of which there is at least one."""
+    """The sum of `summands`, of which there is at least one."""
 
-    parts: tuple[AttentionBias, ...]
+    summands: tuple[AttentionBias, ...]
+
+    @override
+    def parts(self) -> tuple[AttentionBias, ...]:
+        return tuple(part for summand in self.summands for part in summand.parts())
 
     @override
     def materialize(self) -> Logits:
-        total = self.parts[0].materialize()
-        for part in self.parts[1:]:
+        total = self.summands[0].materialize()
+        for part in self.summands[1:]:
             total = total + part.materialize()
         return total
 
     @override
     def terms(self) -> Mapping[str, Logits]:
         named: dict[str, Logits] = {}
-        for part in self.parts:
+        for part in self.summands:
             for name, value in part.terms().items():
                 named[name] = named[name] + value if name in named else value
         return named
 
     @override
     def score_mod(self) -> ScoreMod:
-        mods = [part.score_mod() for part in self.parts]
+        mods = [part.score_mod() for part in self.summands]
 
         @no_type_check
         def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from typing_extensions import override
 
-from posattn.shapes import Pairs
+from posattn.positions import Relation
 
 VisiblePairs: TypeAlias = Bool[Tensor, "#batch #heads #query key"]
 
@@ -53,12 +53,12 @@ class SameDocument(VisibilityRule):
 class Window(VisibilityRule):
     """Keys further away than `reach` positions, on either side, are invisible."""
 
-    distance: Pairs
+    distance: Relation
     reach: int
 
     @override
     def materialize(self) -> VisiblePairs:
-        return (self.distance.abs() <= self.reach)[:, None]
+        return (self.distance.pairs.abs() <= self.reach)[:, None]
 
 
 @final
@@ -66,11 +66,11 @@ class Window(VisibilityRule):
 class Causal(VisibilityRule):
     """Keys after the query are invisible, judged by position and not by index."""
 
-    distance: Pairs
+    distance: Relation
 
     @override
     def materialize(self) -> VisiblePairs:
-        return (self.distance >= 0)[:, None]
+        return (self.distance.pairs >= 0)[:, None]
 
 
 @final
@@ -78,15 +78,15 @@ class Causal(VisibilityRule):
 class HeadDirections(VisibilityRule):
     """The first `num_left` heads see the query's own place and what is left of it, the others right."""
 
-    distance: Pairs
+    distance: Relation
     num_left: int
     num_heads: int
 
     @override
     def materialize(self) -> VisiblePairs:
-        head = torch.arange(self.num_heads, device=self.distance.device)
+        distance = self.distance.pairs[:, None]
+        head = torch.arange(self.num_heads, device=distance.device)
         is_left = (head < self.num_left)[None, :, None, None]
-        distance = self.distance[:, None]
         return torch.where(is_left, distance >= 0, distance <= 0)
 
 

@@ -33,8 +33,7 @@ from posattn.mechanisms.base import (
     Traits,
     mechanisms,
 )
-from posattn.positions import authors_slopes, plain_slopes
-from posattn.shapes import Pairs
+from posattn.positions import Relation, authors_slopes, plain_slopes
 
 
 class ALiBiConfig(MechanismConfig):
@@ -82,7 +81,7 @@ class ALiBiConfig(MechanismConfig):
 class Penalty(NamedTuple):
     """Distances, and the slope of each head to the left and to the right."""
 
-    distance: Pairs
+    distance: Relation
     left: Tensor
     right: Tensor
 

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from posattn.admission import class_check
 from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRule
 from posattn.config import FrozenConfig, Many, NamedConfig, open_field
-from posattn.positions import distances
+from posattn.positions import Distances
 from posattn.registry import Registry
-from posattn.shapes import Hidden, KeyHeads, Pairs, QueryHeads, QueryHidden, ValueHeads
+from posattn.shapes import Hidden, KeyHeads, QueryHeads, QueryHidden, ValueHeads
 
 
 class EncoderDims(NamedTuple):
@@ -165,16 +165,9 @@ class Geometry:
     key_documents: Int[Tensor, "batch key"] | None = None
 
     @cached_property
-    def distance(self) -> Pairs:
-        """Return query position minus key position, computed once."""
-        return distances(self.query_positions, self.key_positions)
-
-    @cached_property
-    def largest_distance(self) -> int:
-        """Return the largest absolute distance; looks at the positions only if it has to."""
-        if self.reach is not None:
-            return self.reach
-        return int(self.distance.abs().max()) if self.distance.numel() else 0
+    def distance(self) -> Distances:
+        """Return query position minus key position, as a value: no tensor of all pairs exists yet."""
+        return Distances(self.query_positions, self.key_positions, self.reach)
 
     @cached_property
     def query_lengths(self) -> Int[Tensor, "#batch #query"]:

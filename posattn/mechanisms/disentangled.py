@@ -44,8 +44,7 @@ from posattn.mechanisms.base import (
     mechanisms,
 )
 from posattn.mechanisms.weight_cache import WeightCache
-from posattn.positions import clipped, log_buckets
-from posattn.shapes import Pairs
+from posattn.positions import Relation, clipped, log_buckets
 
 
 class ClippedDistances(FrozenConfig):
@@ -62,7 +61,7 @@ class ClippedDistances(FrozenConfig):
         """Return the distance from which on all are alike."""
         return self.max_distance
 
-    def signed(self, distance: Pairs) -> Pairs:
+    def signed(self, distance: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:
         """Return the distance as an odd function that decides the row in both directions."""
         return clipped(distance, self.max_distance)
 
@@ -96,7 +95,7 @@ class LogBuckets(FrozenConfig):
         """Return the distance from which on all are alike."""
         return self.max_distance
 
-    def signed(self, distance: Pairs) -> Pairs:
+    def signed(self, distance: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:
         """Return the bucket as an odd function of the distance."""
         return log_buckets(distance, self.num_buckets, self.max_distance)
 
@@ -177,9 +176,9 @@ class Rows(NamedTuple):
     """What one forward needs of the table: which rows, and which of them each pair has."""
 
     table: Float[Tensor, "buckets hidden"]
-    signed: Pairs  # distance after clipping or bucketing, an odd function of it
-    bucket: Pairs  # row of query minus key
-    mirrored: Pairs  # row that Q_r is read at: the same, or that of key minus query
+    signed: Relation  # distance after clipping or bucketing, an odd function of it
+    bucket: Relation  # row of query minus key
+    mirrored: Relation  # row that Q_r is read at: the same, or that of key minus query
     reach: int  # largest value of `signed`
     low: int  # first row of the whole table
     high: int  # last row of the whole table
@@ -224,15 +223,17 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Rows:
-        signed = self.config.buckets.signed(geometry.distance)
-        reach = int(self._signed_reach(geometry.largest_distance))
+        signed = geometry.distance.mapped(self.config.buckets.signed)
+        reach = int(self._signed_reach(geometry.distance.largest))
         span = self.config.buckets.span()
         low, high = max(span - reach, 0), min(span + reach, 2 * span - 1)
-        bucket = self._row(signed) - low
+        bucket = signed.mapped(lambda value: self._row(value) - low)
         table = self.table.weight[low : high + 1]
         if self.config.norm_table:
             table = self.table_norm(table)
-        mirrored = self._row(-signed) - low if self._is_paper() else bucket
+        mirrored = bucket
+        if self._is_paper():
+            mirrored = signed.mapped(lambda value: self._row(-value) - low)
         return Rows(table, signed, bucket, mirrored, reach, low, high)
 
     @override
@@ -267,7 +268,7 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
         key_row = self._row(signed) - rows.low
         query_row = self._row(-signed) - rows.low if self._is_paper() else key_row
         scores_HR = (query[:, query_row] * key[:, key_row]).sum(-1)
-        return BucketScores("p2p", scores_HR, rows.signed + rows.reach)
+        return BucketScores("p2p", scores_HR, rows.signed.mapped(lambda value: value + rows.reach))
 
     def _is_paper(self) -> bool:
         return self.config.p2c_index == "paper"
@@ -277,7 +278,7 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
         return (signed + span).clamp(0, 2 * span - 1)
 
     def _signed_reach(self, largest_distance: int) -> Tensor:
-        distance = self.table.weight.new_tensor([[[largest_distance]]], dtype=torch.int64)
+        distance = self.table.weight.new_tensor([largest_distance], dtype=torch.int64)
         return self.config.buckets.signed(distance)
 
     def _key_proj(self, site: Site) -> nn.Linear:

@@ -52,7 +52,7 @@ from posattn.mechanisms.base import (
     Traits,
     mechanisms,
 )
-from posattn.shapes import Pairs
+from posattn.positions import GivenPairs, Relation
 
 EPS = 1e-6  # of the divisor
 Grid: TypeAlias = Int[Tensor, "queries keys"]
@@ -150,7 +150,7 @@ class Places:
 
     distance: Grid
     place: Grid
-    bucket: Pairs
+    bucket: Relation
     shared: FireNetwork | None
 
     def bias(self, network: nn.Module) -> BucketScores:
@@ -189,7 +189,7 @@ class Fire(Mechanism[FireConfig]):
         if self.config.form != "causal":
             place = torch.maximum(place, key.positions)
         bucket = query.which[:, :, None] * len(key.positions) + key.which[:, None]
-        return Places(distance, place, bucket, self.network)
+        return Places(distance, place, GivenPairs(bucket), self.network)
 
     @override
     def bias(self, site: Site) -> BucketScores:

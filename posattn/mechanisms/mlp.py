@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Literal, NamedTuple, final
 
-import torch
 from jaxtyping import Float
 from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor, nn
@@ -36,7 +35,7 @@ from posattn.mechanisms.base import (
     Traits,
     mechanisms,
 )
-from posattn.shapes import Pairs
+from posattn.positions import Relation
 
 
 class MLPBiasConfig(MechanismConfig):
@@ -127,7 +126,7 @@ class Distances(NamedTuple):
 
     coordinate: Float[Tensor, " buckets"]
     scores: Float[Tensor, "heads buckets"] | None  # if all layers share them
-    bucket: Pairs
+    bucket: Relation
 
 
 @final
@@ -151,11 +150,10 @@ class MLPBias(Mechanism[MLPBiasConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Distances:
-        reach = geometry.largest_distance
-        rows = torch.arange(-reach, reach + 1, device=geometry.distance.device)
-        coordinate = self._coordinate(rows.double())
+        values, bucket = geometry.distance.distinct()
+        coordinate = self._coordinate(values.double())
         scores = self.network(coordinate) if self.config.share == "encoder" else None
-        return Distances(coordinate, scores, geometry.distance + reach)
+        return Distances(coordinate, scores, bucket)
 
     @override
     def bias(self, site: Site) -> AttentionBias:

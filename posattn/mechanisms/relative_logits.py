@@ -34,7 +34,7 @@ from posattn.mechanisms.base import (
     Traits,
     mechanisms,
 )
-from posattn.shapes import Pairs
+from posattn.positions import Relation
 
 
 class RelativeLogitsConfig(MechanismConfig):
@@ -92,11 +92,11 @@ class RelativeLogits(Mechanism[RelativeLogitsConfig]):
         return RelativeLogitsLayer(self.config, self.dims)
 
     @override
-    def prepare(self, geometry: Geometry) -> tuple[Pairs, int]:
+    def prepare(self, geometry: Geometry) -> tuple[Relation, int]:
         """Return the row of each pair among those that can occur, and the largest distance."""
-        limit = min(geometry.largest_distance, self.config.extent)
+        limit = min(geometry.distance.largest, self.config.extent)
         lowest = -1 if self.config.causal else -limit
-        return geometry.distance.clamp(lowest, limit) - lowest, limit
+        return geometry.distance.mapped(lambda value: value.clamp(lowest, limit) - lowest), limit
 
     @override
     def bias(self, site: Site) -> AttentionBias:

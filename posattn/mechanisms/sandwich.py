@@ -33,8 +33,7 @@ from posattn.mechanisms.base import (
     Traits,
     mechanisms,
 )
-from posattn.positions import angles, inverse_frequencies
-from posattn.shapes import Pairs
+from posattn.positions import Relation, angles, inverse_frequencies
 
 
 class SandwichConfig(MechanismConfig):
@@ -84,7 +83,7 @@ class Sums(NamedTuple):
     """The bias of each head at distances 0, 1, .., in float64, and the size of each pair's distance."""
 
     scores: Float[Tensor, "heads buckets"]
-    bucket: Pairs
+    bucket: Relation
 
 
 @final
@@ -96,12 +95,14 @@ class Sandwich(Mechanism[SandwichConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Sums:
-        config, bucket = self.config, geometry.distance.abs()
+        config, device = self.config, geometry.query_positions.device
         frequency = inverse_frequencies(config.width // 2, config.width, config.base)
-        sizes = torch.arange(geometry.largest_distance + 1, device=bucket.device)
+        sizes = torch.arange(geometry.distance.largest + 1, device=device)
         sums_R = angles(sizes, frequency).cos().sum(-1)
         ratios = compression_ratios(self.dims.num_heads)
-        return Sums(sums_R / sums_R.new_tensor(ratios)[:, None], bucket)
+        return Sums(
+            sums_R / sums_R.new_tensor(ratios)[:, None], geometry.distance.mapped(torch.abs)
+        )
 
     @override
     def bias(self, site: Site) -> BucketScores:

@@ -33,8 +33,7 @@ from posattn.mechanisms.base import (
     Traits,
     mechanisms,
 )
-from posattn.positions import clipped
-from posattn.shapes import Pairs
+from posattn.positions import Relation, clipped
 
 
 class ShawConfig(MechanismConfig):
@@ -84,7 +83,7 @@ class Rows(NamedTuple):
     """Which rows of the tables this forward can reach, and which of those each pair has."""
 
     reachable: slice
-    bucket: Pairs
+    bucket: Relation
 
 
 class ShawLayer(nn.Module):
@@ -114,8 +113,8 @@ class ShawPositions(Mechanism[ShawConfig]):
     @override
     def prepare(self, geometry: Geometry) -> Rows:
         limit = self.config.max_distance
-        reach = min(limit, geometry.largest_distance)
-        bucket = reach - clipped(geometry.distance, reach)
+        reach = min(limit, geometry.distance.largest)
+        bucket = geometry.distance.mapped(lambda distance: reach - clipped(distance, reach))
         return Rows(slice(limit - reach, limit + reach + 1), bucket)
 
     @override

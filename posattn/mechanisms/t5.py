@@ -102,8 +102,10 @@ class T5Bias(Mechanism[T5Config]):
     @override
     def prepare(self, geometry: Geometry) -> BucketScores:
         config = self.config
-        bucket = t5_buckets(
-            geometry.distance, config.num_buckets, config.max_distance, config.bidirectional
+        bucket = geometry.distance.mapped(
+            lambda distance: t5_buckets(
+                distance, config.num_buckets, config.max_distance, config.bidirectional
+            )
         )
         return BucketScores("distance", self.table.weight.T, bucket, shared=True)
 

@@ -43,8 +43,7 @@ from posattn.mechanisms.base import (
     mechanisms,
 )
 from posattn.mechanisms.weight_cache import WeightCache
-from posattn.positions import clipped, sinusoids
-from posattn.shapes import Pairs
+from posattn.positions import Relation, clipped, sinusoids
 
 
 class TransformerXLConfig(MechanismConfig):
@@ -94,7 +93,7 @@ class Distances(NamedTuple):
     """Sinusoids of every distance that occurs, and which of their rows each pair has."""
 
     table: Float[Tensor, "buckets hidden"]
-    bucket: Pairs
+    bucket: Relation
 
 
 class GlobalBiases(nn.Module):
@@ -143,13 +142,13 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Distances:
-        distance, reach = geometry.distance, geometry.largest_distance
+        reach = geometry.distance.largest
         if self.config.clamp_distance is not None:
             reach = min(reach, self.config.clamp_distance)
-            distance = clipped(distance, reach)
-        rows = torch.arange(-reach, reach + 1, device=distance.device)
+        bucket = geometry.distance.mapped(lambda distance: clipped(distance, reach) + reach)
+        rows = torch.arange(-reach, reach + 1, device=geometry.query_positions.device)
         width = self.dims.hidden_size
-        return Distances(sinusoids(rows, width, self.config.base, "concatenated"), distance + reach)
+        return Distances(sinusoids(rows, width, self.config.base, "concatenated"), bucket)
 
     @override
     def bias(self, site: Site) -> AttentionBias:

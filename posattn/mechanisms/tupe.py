@@ -45,7 +45,7 @@ from posattn.mechanisms.base import (
     mechanisms,
 )
 from posattn.mechanisms.weight_cache import WeightCache
-from posattn.positions import t5_buckets
+from posattn.positions import GivenPairs, Relation, t5_buckets
 from posattn.shapes import Pairs
 
 
@@ -118,7 +118,7 @@ class Places:
     num_positions: int
     query: Int[Tensor, "#batch query"]
     key: Int[Tensor, "#batch key"]
-    distance: Pairs
+    distance: Relation
 
     @cached_property
     def bias(self) -> AttentionBias | None:
@@ -126,9 +126,9 @@ class Places:
         query, key = self.query[:, :, None], self.key[:, None, :]
         scores = self.mechanism.absolute_scores(self.num_positions)
         absolute = BucketScores(
-            "p2p", scores.flatten(1), query * self.num_positions + key, shared=True
+            "p2p", scores.flatten(1), GivenPairs(query * self.num_positions + key), shared=True
         )
-        return total_bias([absolute, self.mechanism.relative_bias(query, key, self.distance)])
+        return total_bias([absolute, self.mechanism.relative_bias(query, key, self.distance.pairs)])
 
 
 @final
@@ -207,7 +207,7 @@ class Tupe(Mechanism[TupeConfig]):
         if self.config.untie_cls:
             bucket = torch.where(key == 0, last, bucket)
             bucket = torch.where(query == 0, last // 2, bucket)
-        return BucketScores("relative", self.buckets.weight.T, bucket, shared=True)
+        return BucketScores("relative", self.buckets.weight.T, GivenPairs(bucket), shared=True)
 
     def _absolute_scores(self, num_positions: int) -> Float[Tensor, "heads positions positions"]:
         rows = self.table_norm(self.table.weight[: num_positions + int(self.config.untie_cls)])

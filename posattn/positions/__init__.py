@@ -8,6 +8,11 @@ from posattn.positions.frequencies import Order as Order
 from posattn.positions.frequencies import angles as angles
 from posattn.positions.frequencies import inverse_frequencies as inverse_frequencies
 from posattn.positions.frequencies import sinusoids as sinusoids
+from posattn.positions.relations import Distances as Distances
+from posattn.positions.relations import GivenPairs as GivenPairs
+from posattn.positions.relations import OfDistance as OfDistance
+from posattn.positions.relations import PairFunction as PairFunction
+from posattn.positions.relations import Relation as Relation
 from posattn.positions.rotary_scaling import dynamic_ntk_frequencies as dynamic_ntk_frequencies
 from posattn.positions.rotary_scaling import ntk_frequencies as ntk_frequencies
 from posattn.positions.rotary_scaling import yarn_frequencies as yarn_frequencies

@@ -26,6 +26,7 @@ from posattn.bias import (
     Window,
 )
 from posattn.errors import BackendRefusal
+from posattn.positions import Distances, GivenPairs, Relation
 from posattn.testing.expect import ensure
 
 NUM_BUCKETS = 5
@@ -42,10 +43,14 @@ class CallShape:
     keys: int = 7
     head_dim: int = 8
 
-    def distance(self) -> Tensor:
+    def distance(self) -> Distances:
         """Return query position minus key position, the same for the whole batch."""
-        longest = torch.arange(max(self.queries, self.keys))
-        return (longest[-self.queries :, None] - longest[None, -self.keys :])[None]
+        longest = torch.arange(max(self.queries, self.keys))[None]
+        return Distances(longest[:, -self.queries :], longest[:, -self.keys :])
+
+    def bucket(self) -> Relation:
+        """Return a bucket for each pair, a function of its distance."""
+        return self.distance().mapped(lambda distance: distance.remainder(NUM_BUCKETS))
 
 
 @final
@@ -101,7 +106,7 @@ BIAS_KINDS = (
 def make_bias(kind: str, numbers: Numbers, shape: CallShape) -> AttentionBias | None:
     """Return a bias of the named kind with random scores."""
     batch, heads, distance = shape.batch, shape.heads, shape.distance()
-    bucket = distance.remainder(NUM_BUCKETS)
+    bucket = shape.bucket()
     if kind == "none":
         return None
     if kind == "dense":
@@ -118,7 +123,7 @@ def make_bias(kind: str, numbers: Numbers, shape: CallShape) -> AttentionBias | 
         return QueryScores(kind, scores, bucket)
     if kind == "key scores":
         scores = numbers.leaf("key scores", batch, heads, shape.keys, NUM_BUCKETS)
-        return KeyScores(kind, scores, bucket.expand(batch, -1, -1))
+        return KeyScores(kind, scores, GivenPairs(bucket.pairs.expand(batch, -1, -1)))
     if kind == "bucket scores":
         return BucketScores(kind, numbers.leaf("bucket scores", heads, NUM_BUCKETS), bucket)
     parts = [make_bias(part, numbers, shape) for part in ("query scores", "key scores", "distance")]

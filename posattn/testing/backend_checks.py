@@ -51,7 +51,7 @@ def check_relative_values_as_eager(backend: AttentionBackend) -> None:
     for name, visibility in visibilities(shape):
         numbers = Numbers()
         table = numbers.leaf("table", NUM_BUCKETS, shape.head_dim)
-        values = RelativeValues(table, shape.distance().remainder(NUM_BUCKETS))
+        values = RelativeValues(table, shape.bucket())
         call = numbers.call(shape, make_bias("query scores", numbers, shape), visibility, values)
         _compare(backend, call, numbers, f"relative values, visible '{name}'")
 
@@ -134,7 +134,7 @@ def check_half_precision_does_not_overflow(backend: AttentionBackend) -> None:
     full = torch.full((1, 2, 3, 64), 40.0, dtype=torch.float16)
     value = torch.arange(3.0)[None, None, :, None].expand(1, 2, 3, 64).half()
     scores = torch.tensor([[0.0, 1.0, 2.0, 0.5, 0.25]] * 2, dtype=torch.float16)
-    bias = BucketScores("bias", scores, shape.distance().remainder(NUM_BUCKETS))
+    bias = BucketScores("bias", scores, shape.bucket())
     call = AttentionCall(full, full, value, scale=(3 * 64) ** -0.5, bias=bias)
     attended = attend(backend, call)
     if attended is None:

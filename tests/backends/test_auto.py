@@ -9,6 +9,7 @@ from typing_extensions import override
 from posattn.backends import AttentionBackend, AttentionCall, AutoBackend
 from posattn.bias import RelativeValues
 from posattn.errors import BackendRefusal
+from posattn.positions import GivenPairs
 from posattn.shapes import QueryHeads
 
 STATES = torch.ones(1, 1, 2, 4)
@@ -18,7 +19,9 @@ WITH_VALUES = AttentionCall(
     STATES,
     STATES,
     0.5,
-    relative_values=RelativeValues(torch.ones(1, 4), torch.zeros(1, 2, 2, dtype=torch.long)),
+    relative_values=RelativeValues(
+        torch.ones(1, 4), GivenPairs(torch.zeros(1, 2, 2, dtype=torch.long))
+    ),
 )
 
 

@@ -17,7 +17,7 @@ from posattn.bias import (
     SumBias,
     Visibility,
 )
-from posattn.positions import distances
+from posattn.positions import Distances, GivenPairs
 
 B, H, Q, K, D, R = 2, 2, 3, 5, 4, 3
 GENERATOR = torch.Generator().manual_seed(0)
@@ -30,8 +30,8 @@ def random(*shape: int) -> torch.Tensor:
 @pytest.fixture
 def call() -> AttentionCall:
     """A call with padding, a causal rule, three bias terms, and relative values."""
-    distance = distances(torch.arange(K - Q, K)[None], torch.arange(K)[None])
-    bucket = distance.remainder(R)
+    distance = Distances(torch.arange(K - Q, K)[None], torch.arange(K)[None])
+    bucket = distance.mapped(lambda apart: apart.remainder(R))
     keys = torch.ones(B, K, dtype=torch.bool)
     keys[1, 0] = False
     bias = SumBias(
@@ -61,7 +61,7 @@ def loops(call: AttentionCall) -> list[list[list[list[float]]]]:
     bias = call.bias.materialize().expand(B, H, Q, K).tolist()
     visible = call.visibility.pairs.expand(B, H, Q, K).tolist()
     table = call.relative_values.table.tolist()
-    bucket = call.relative_values.bucket[0].tolist()
+    bucket = call.relative_values.bucket.pairs[0].tolist()
     output = torch.zeros(B, H, Q, D, dtype=torch.float64).tolist()
     for b in range(B):
         for h in range(H):
@@ -104,7 +104,7 @@ def test_terms_have_their_names_and_sum_to_the_logits(call: AttentionCall) -> No
 
 def test_a_uniform_bias_does_not_overflow_the_softmax() -> None:
     zeros = torch.zeros(1, 1, 1, 2)
-    scores = BucketScores("b", torch.tensor([[3e4, 3e4]]), torch.tensor([[[0, 1]]]))
+    scores = BucketScores("b", torch.tensor([[3e4, 3e4]]), GivenPairs(torch.tensor([[[0, 1]]])))
     value = torch.tensor([[[[1.0, 1.0], [3.0, 3.0]]]])
     call = AttentionCall(zeros, torch.zeros(1, 1, 2, 2), value, 1.0, scores)
     assert EagerBackend().attend(call).tolist() == [[[[2.0, 2.0]]]]

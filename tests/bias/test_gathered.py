@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from posattn.bias import AttentionBias, BucketScores, KeyScores, QueryScores
-from posattn.positions import distances
+from posattn.positions import GivenPairs, distances
 from posattn.testing.statement_checks import by_score_mod
 
 B, H, Q, K, R = 2, 3, 4, 5, 6
@@ -35,15 +35,15 @@ def assert_entries(bias: AttentionBias, bucket: torch.Tensor, rule: str) -> None
 
 
 def test_query_scores_are_those_of_the_query_at_the_bucket(bucket: torch.Tensor) -> None:
-    assert_entries(QueryScores("name", scores(B, H, Q, R), bucket), bucket, "query")
+    assert_entries(QueryScores("name", scores(B, H, Q, R), GivenPairs(bucket)), bucket, "query")
 
 
 def test_key_scores_are_those_of_the_key_at_the_bucket(bucket: torch.Tensor) -> None:
-    assert_entries(KeyScores("name", scores(B, H, K, R), bucket), bucket, "key")
+    assert_entries(KeyScores("name", scores(B, H, K, R), GivenPairs(bucket)), bucket, "key")
 
 
 def test_bucket_scores_are_the_same_for_all_tokens(bucket: torch.Tensor) -> None:
-    assert_entries(BucketScores("name", scores(H, R), bucket), bucket, "bucket")
+    assert_entries(BucketScores("name", scores(H, R), GivenPairs(bucket)), bucket, "bucket")
 
 
 def test_the_gather_is_the_relative_shift_of_transformer_xl() -> None:
@@ -51,14 +51,16 @@ def test_the_gather_is_the_relative_shift_of_transformer_xl() -> None:
     positions = torch.arange(3)[None]
     column = 2 - distances(positions, positions)
     matrix = torch.arange(1.0, 10.0).view(1, 1, 3, 3)
-    shifted = QueryScores("b", matrix, column.clamp(0, 2)).materialize()[0, 0]
+    shifted = QueryScores("b", matrix, GivenPairs(column.clamp(0, 2))).materialize()[0, 0]
     rows = [shifted[i, : i + 1].tolist() for i in range(3)]
     assert rows == [[3.0], [5.0, 6.0], [7.0, 8.0, 9.0]]
 
 
 def test_only_shared_bucket_scores_keep_the_whole_bias(bucket: torch.Tensor) -> None:
     table = scores(H, R)
-    alone, shared = (BucketScores("name", table, bucket, shared=kept) for kept in (False, True))
+    alone, shared = (
+        BucketScores("name", table, GivenPairs(bucket), shared=kept) for kept in (False, True)
+    )
     assert shared.materialize() is shared.materialize()
     assert alone.materialize() is not alone.materialize()
     assert torch.equal(alone.materialize(), shared.materialize())

@@ -11,10 +11,10 @@ from posattn.bias import (
     VisibilityRule,
     Window,
 )
-from posattn.positions import distances
+from posattn.positions import Distances
 
 POSITIONS = torch.arange(4)[None]
-DISTANCE = distances(POSITIONS, POSITIONS)
+DISTANCE = Distances(POSITIONS, POSITIONS)
 
 
 def seen(rule: VisibilityRule) -> list[str]:
@@ -40,7 +40,7 @@ def test_a_window_reaches_equally_far_to_both_sides() -> None:
 
 def test_causal_hides_later_positions_wherever_they_stand() -> None:
     assert seen(Causal(DISTANCE)) == ["x...", "xx..", "xxx.", "xxxx"]
-    backwards = distances(POSITIONS, POSITIONS.flip(1))
+    backwards = Distances(POSITIONS, POSITIONS.flip(1))
     assert seen(Causal(backwards)) == ["...x", "..xx", ".xxx", "xxxx"]
 
 

@@ -9,6 +9,7 @@ from posattn.bias import RelativeValues
 from posattn.encoder.position import LayerPosition, PositionStack, named_parts
 from posattn.errors import IncompatibleParts
 from posattn.mechanisms import EncoderDims, Heads, Mechanism, NoPositionConfig, Site
+from posattn.positions import GivenPairs
 
 from .small_models import CLIPPED, HEADS, HIDDEN, config, ids, model
 
@@ -141,7 +142,7 @@ class Values(Mechanism[NoPositionConfig]):
 
     def relative_values(self, site: Site) -> RelativeValues:
         """Return one row for all distances."""
-        return RelativeValues(torch.ones(1, 8), torch.zeros(1, 2, 2, dtype=torch.long))
+        return RelativeValues(torch.ones(1, 8), GivenPairs(torch.zeros(1, 2, 2, dtype=torch.long)))
 
 
 def test_only_one_mechanism_of_a_layer_may_add_values() -> None:

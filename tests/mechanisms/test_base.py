@@ -28,9 +28,9 @@ def test_layers_are_a_list_or_a_pattern() -> None:
 
 def test_the_largest_distance_is_looked_up_only_if_it_is_not_given() -> None:
     query, key = torch.tensor([[4, 9]]), torch.tensor([[0, 30]])
-    assert Geometry(query, key).largest_distance == 26
-    assert Geometry(query, key, reach=99).largest_distance == 99
-    assert Geometry(query[:, :0], key).largest_distance == 0
+    assert Geometry(query, key).distance.largest == 26
+    assert Geometry(query, key, reach=99).distance.largest == 99
+    assert Geometry(query[:, :0], key).distance.largest == 0
 
 
 def test_a_misspelt_mechanism_gets_the_nearest_name() -> None:

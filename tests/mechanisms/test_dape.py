@@ -31,7 +31,7 @@ def test_the_numbers_are_those_of_the_code_of_the_authors() -> None:
     logits = torch.tensor(GOLDEN["logits"], dtype=torch.float64)
     places, hidden = torch.arange(4)[None], case.hidden(1, 4)
     call = attention.call(hidden, hidden, attention.prepared(places, places))
-    bias = call.bias.parts[0].materialize().double()  # alibi
+    bias = call.bias.parts()[0].materialize().double()  # alibi
     found = bias + layer(logits, bias)
     expected = torch.tensor(GOLDEN["added"], dtype=torch.float64)
     for h, i, j in itertools.product(range(HEADS), range(4), range(4)):

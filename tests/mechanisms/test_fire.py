@@ -127,7 +127,7 @@ def test_sequences_that_differ_in_padding_share_the_pairs_that_the_network_sees(
     places = mechanism.prepare(Geometry(positions, positions))
     assert places.distance.shape == (6, 6)
     gaps = positions[:, :, None] - positions[:, None]
-    assert torch.equal(places.distance.flatten()[places.bucket], gaps)
+    assert torch.equal(places.distance.flatten()[places.bucket.pairs], gaps)
 
 
 def test_below_the_threshold_only_the_distance_counts_and_beyond_it_the_place_too() -> None:

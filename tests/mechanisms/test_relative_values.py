@@ -49,7 +49,8 @@ class Shaw(Mechanism[ShawConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Any:
-        return self.config.reach - clipped(geometry.distance, self.config.reach)
+        reach = self.config.reach
+        return geometry.distance.mapped(lambda apart: reach - clipped(apart, reach))
 
     @override
     def bias(self, site: Site) -> QueryScores:

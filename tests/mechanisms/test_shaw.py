@@ -62,7 +62,7 @@ def rows_of(limit: int, length: int) -> list[list[int]]:
     mechanism = ShawPositions(ShawConfig(max_distance=limit), EncoderDims(8, 2))
     positions = torch.arange(length)[None]
     rows = mechanism.prepare(Geometry(positions, positions))
-    found: list[list[int]] = (rows.bucket[0] + rows.reachable.start).tolist()
+    found: list[list[int]] = (rows.bucket.pairs[0] + rows.reachable.start).tolist()
     return found
 
 

@@ -21,6 +21,7 @@ from posattn.mechanisms import (
     Site,
     Traits,
 )
+from posattn.positions import Distances, GivenPairs
 from posattn.shapes import Hidden
 
 NAME = "broken"
@@ -61,7 +62,7 @@ class IndexForPosition(Sound):
     def prepare(self, geometry: Geometry) -> Any:
         query = torch.arange(geometry.query_positions.shape[1])
         key = torch.arange(geometry.key_positions.shape[1])
-        return (query[:, None] - key[None, :])[None]
+        return Distances(query[None], key[None])
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class AbsoluteLeak(Sound):
 
     @override
     def prepare(self, geometry: Geometry) -> Any:
-        return geometry.distance * (1 + geometry.key_positions[:, None, :])
+        return GivenPairs(geometry.distance.pairs * (1 + geometry.key_positions[:, None, :]))
 
 
 class DirectionDenied(Sound):
@@ -207,7 +208,7 @@ class TableInTheState(Sound):
 
     @override
     def prepare(self, geometry: Geometry) -> Any:
-        self.seen = torch.zeros(max(len(self.seen), geometry.largest_distance))
+        self.seen = torch.zeros(max(len(self.seen), geometry.distance.largest))
         return geometry.distance
 
 
@@ -313,7 +314,7 @@ class LooksAtPadding(Sound):
 
     @override
     def prepare(self, geometry: Geometry) -> Any:
-        return geometry.distance * geometry.key_positions.shape[1]
+        return geometry.distance.mapped(lambda apart: apart * geometry.key_positions.shape[1])
 
 
 class MovesSecretly(Sound):

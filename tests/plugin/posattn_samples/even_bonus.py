@@ -37,7 +37,7 @@ class EvenBonus(Mechanism[EvenBonusConfig]):
         self.bonus = nn.Parameter(torch.full((dims.num_heads,), config.first_value))
 
     def prepare(self, geometry: Geometry) -> Tensor:
-        return geometry.distance.remainder(2) == 0
+        return geometry.distance.pairs.remainder(2) == 0
 
     def bias(self, site: Site) -> AttentionBias:
         return DenseBias("even", self.bonus[None, :, None, None] * site.prepared[:, None])
