@@ -90,4 +90,5 @@ def refusal(source: str, found: Unmatched, hint: str) -> str:
 
 
 def _numbered(name: str) -> str:
-    return re.sub(r"\.\d+\.", ".{n}.", name)
+    name = re.sub(r"\.\d+\.", ".{n}.", name)
+    return re.sub(r"\.(weight|bias|gamma|beta)\b", ".{p}", name)

@@ -52,6 +52,6 @@ def _recipe(made: Pretrained) -> dict[str, Any]:
     data["train"]["start"] = {
         "path": ".",
         "accept_new": [] if made.masked_lm is not None else ["decoder.*", "head.*"],
-        "accept_unused": ["tasks.*"] if any(made.tasks.tasks.parameters()) else [],
+        "accept_unused": ["tasks.*"] if list(made.tasks.tasks.parameters()) else [],
     }
     return data

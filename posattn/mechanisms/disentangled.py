@@ -19,6 +19,9 @@ which tells the term's effect from the scale's. With `projections: own` (v1), W_
 W_qr has one; `shared` (v3) uses the layer's own content projections, their biases included.
 `norm_table` (v2, v3) normalises P once per forward. `table_dropout` acts on P afresh in every layer.
 Distances past the largest log bucket stay within it, as in Microsoft's code (see positions/buckets.py).
+`past_end: transformers` gives them what transformers' code does: the last row to the left of a query,
+and to its right row 0, which no shorter text ever trains. `key_bias` gives W_kr of `projections: own` the
+bias that v2 has; it adds the same to all logits of a query, which softmax does not see.
 """
 
 from collections.abc import Mapping
@@ -76,6 +79,7 @@ class LogBuckets(FrozenConfig):
     name: Literal["log"] = "log"
     num_buckets: Annotated[int, Field(ge=2)] = 256  # per direction; half of them exact
     max_distance: PositiveInt = 512
+    past_end: Literal["microsoft", "transformers"] = "microsoft"  # distances past max_distance
 
     @model_validator(mode="after")
     def _reaches_past_the_exact_half(self) -> "LogBuckets":
@@ -97,13 +101,14 @@ class LogBuckets(FrozenConfig):
 
     def signed(self, distance: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:
         """Return the bucket as an odd function of the distance."""
-        return log_buckets(distance, self.num_buckets, self.max_distance)
+        hold = self.past_end == "microsoft"
+        return log_buckets(distance, self.num_buckets, self.max_distance, hold)
 
     def describe(self) -> str:
         """Return the words of the architecture card."""
         return (
             f"log buckets, {self.num_buckets} per direction, exact up to {self.num_buckets // 2}, "
-            f"alike from {self.max_distance} on"
+            f"alike from {self.max_distance} on ({self.past_end}'s form)"
         )
 
 
@@ -116,6 +121,7 @@ class DisentangledConfig(MechanismConfig):
     p2p: bool = False  # position to position
     buckets: Annotated[ClippedDistances | LogBuckets, Field(discriminator="name")] = LogBuckets()
     projections: Literal["own", "shared"] = "shared"  # of the table, in each layer
+    key_bias: bool = False  # with own projections: a bias in W_kr, as v2 stores it
     norm_table: bool = True  # LayerNorm on the table
     table_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     p2c_index: Literal["reference", "paper"] = "reference"
@@ -125,6 +131,11 @@ class DisentangledConfig(MechanismConfig):
     def _has_a_term(self) -> "DisentangledConfig":
         if not self.term_names():
             raise ValueError("c2p, p2c and p2p are all off, so the table does nothing; use 'none'")
+        if self.key_bias and not (self.projections == "own" and self.projected()[0]):
+            raise ValueError(
+                "key_bias belongs to the own projection of c2p or p2p; set projections: own, or leave "
+                "it out"
+            )
         return self
 
     def term_names(self) -> list[str]:
@@ -194,7 +205,8 @@ class DisentangledLayer(nn.Module):
         self.key_cache, self.query_cache = WeightCache(), WeightCache()
         needs_key, needs_query = config.projected()
         if config.projections == "own" and needs_key:
-            self.position_key_proj = nn.Linear(dims.hidden_size, dims.hidden_size, bias=False)
+            size = dims.hidden_size
+            self.position_key_proj = nn.Linear(size, size, bias=config.key_bias)
         if config.projections == "own" and needs_query:
             self.position_query_proj = nn.Linear(dims.hidden_size, dims.hidden_size)
 
