@@ -1,4 +1,4 @@
-"""Which family a checkpoint belongs to; custom code is refused unless a family is exactly that code (C-6)."""
+"""Which family a checkpoint belongs to; custom code is refused unless a family is exactly that code."""
 
 from collections.abc import Iterator
 from typing import Any

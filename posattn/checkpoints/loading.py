@@ -111,7 +111,11 @@ def _check_accepted(
     found = Unmatched(tuple(mapped.new), tuple(mapped.unused)).refused(accept_new, accept_unused)
     if found.new or found.unused:
         named = source.config.get("architectures")
-        hint = "." if named else "; config.json names no architecture, which would say what heads are for."
+        hint = (
+            "."
+            if named
+            else "; config.json names no architecture, which would say what heads are for."
+        )
         raise CheckpointError(refusal(source.name, found, hint))
 
 

@@ -202,7 +202,7 @@ def _check_copy(old: str, other: str, part: Tensor, first: Tensor) -> None:
 
 
 def per_head_thirds(num_heads: int) -> Convert:
-    """Return the split of rows that hold query, key and value of head 0, then of head 1, .. (C-2)."""
+    """Return the split of rows that hold query, key and value of head 0, then of head 1, ..."""
 
     def convert(fused: Tensor, stored: Tensors) -> tuple[Tensor, ...]:
         query, key, value = fused.unflatten(0, (num_heads, 3, -1)).unbind(1)

@@ -37,7 +37,9 @@ class Parts:
         What `tensors` do not hold starts as `train.seed` and its name say.
         """
         masked_lm, tasks = self._construct()
-        models = [tasks] if masked_lm is None else [masked_lm, tasks]
+        models: list[MaskedLanguageModel | TaskModel] = [tasks]
+        if masked_lm is not None:
+            models.append(masked_lm)
         for model in models:
             if not unique_tensors(model)[0].keys() <= tensors.keys():
                 initialize(model, self.recipe.train.seed)

@@ -1,6 +1,7 @@
 """`ImportReport`: what an import did with every tensor, for people and as import.json."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,34 +41,31 @@ class ImportReport:
         """Return the contents of import.json."""
         return {
             "format": 1,
-            **{key: value for key, value in vars(self).items() if key not in ("entries", "tokenizer")},
+            **{
+                key: value
+                for key, value in vars(self).items()
+                if key not in ("entries", "tokenizer")
+            },
             "tokenizer": vars(self.tokenizer),
             "tensors": [vars(entry) for entry in self.entries],
         }
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Return the account in short: old name, our name, fate, how often; layers are one row."""
-        counts: dict[tuple[str, str, str], int] = {}
-        for entry in self.entries:
-            new = ", ".join(entry.new)
-            fate = entry.fate + (f": {entry.how}" if entry.how else "")
-            key = (_numbered(entry.old) or "(none)", _numbered(new) or "-", fate)
-            counts[key] = counts.get(key, 0) + 1
-        for name in self.unused:
-            counts[(_numbered(name), "-", "unused, as accepted")] = (
-                counts.get((_numbered(name), "-", "unused, as accepted"), 0) + 1
-            )
-        for name in self.new:
-            counts[("(none)", _numbered(name), "new, as accepted")] = (
-                counts.get(("(none)", _numbered(name), "new, as accepted"), 0) + 1
-            )
-        return [(old, new, fate, str(count)) for (old, new, fate), count in counts.items()]
+        lines = [
+            (entry.old, ", ".join(entry.new), entry.fate + (f": {entry.how}" if entry.how else ""))
+            for entry in self.entries
+        ]
+        lines += [(name, "", "unused, as accepted") for name in self.unused]
+        lines += [("", name, "new, as accepted") for name in self.new]
+        counts = Counter(
+            (_numbered(old) or "-", _numbered(new) or "-", fate) for old, new, fate in lines
+        )
+        return [(*line, str(count)) for line, count in counts.items()]
 
     def summary(self) -> str:
         """Return the account in one sentence."""
-        number = {fate: 0 for fate in ("mapped", "copy", "derived", "filled")}
-        for entry in self.entries:
-            number[entry.fate] += 1
+        number = Counter(entry.fate for entry in self.entries)
         return (
             f"{number['mapped']} tensors mapped, {number['copy']} copies of these, "
             f"{number['derived']} derived, {number['filled']} filled with a constant, "

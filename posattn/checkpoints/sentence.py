@@ -56,5 +56,8 @@ def _pooling(
     if isinstance(config.get("pooling_mode"), str):
         on, modes = [config["pooling_mode"]], [_MODE_NAMES.get(config["pooling_mode"])]
     if len(modes) != 1 or modes[0] is None:
-        return None, f"it pools by {', '.join(on) or 'nothing'}, and posattn by one of first, mean, max"
+        return (
+            None,
+            f"it pools by {', '.join(on) or 'nothing'}, and posattn by one of first, mean, max",
+        )
     return modes[0], ""

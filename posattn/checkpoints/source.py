@@ -102,7 +102,9 @@ class Source:
             return
         for name in (_SAFE, _PICKLED):
             index = self.weights_folder / f"{name}.index.json"
-            if index.is_file() and (missing := sorted(self._weight_map(index).keys() - found.keys())):
+            if index.is_file() and (
+                missing := sorted(self._weight_map(index).keys() - found.keys())
+            ):
                 raise CheckpointError(f"{index} names tensors that no shard holds: {missing[:8]}")
 
 
@@ -112,7 +114,9 @@ def open_source(name: str | Path) -> Source:
     if not folder.exists():
         folder = _from_hub(str(name))
     if not folder.is_dir():
-        raise CheckpointError(f"{name} is a file; name the folder that holds config.json and weights")
+        raise CheckpointError(
+            f"{name} is a file; name the folder that holds config.json and weights"
+        )
     inner = folder / "0_Transformer"
     holds_model = (folder / "config.json").is_file() or not (inner / "config.json").is_file()
     return Source(str(name), folder, folder if holds_model else inner)
@@ -120,7 +124,7 @@ def open_source(name: str | Path) -> Source:
 
 def _from_hub(name: str) -> Path:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
         folder = Path(snapshot_download(name, allow_patterns=_WANTED))

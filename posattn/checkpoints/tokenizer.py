@@ -3,14 +3,22 @@
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import (
+    AddedToken,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 
 from posattn.checkpoints.report import TokenizerFacts
 from posattn.checkpoints.source import Source
 from posattn.errors import CheckpointError
 
 _NO_LIMIT = 10**6
-"""A longest input from here on is a sentinel of tokenizers without a limit, not a length (C-7)."""
+"""A longest input from here on is a sentinel of tokenizers without a limit, not a length."""
 _ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 _BERT = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 _ROBERTA = {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>", "mask": "<mask>"}
@@ -24,11 +32,12 @@ def find_tokenizer(source: Source) -> tuple[Tokenizer | None, TokenizerFacts]:
     found, file = _from_files(folder, config)
     tokens = {role: _spelling(special.get(role, config.get(role))) for role in _ROLES}
     limit = config.get("model_max_length")
-    usable = isinstance(limit, int | float) and 0 < limit < _NO_LIMIT
+    if not isinstance(limit, int | float) or not 0 < limit < _NO_LIMIT:
+        limit = None
     facts = TokenizerFacts(
         file=file,
         vocab_size=None if found is None else max(found.get_vocab().values()) + 1,
-        max_length=int(limit) if usable else None,
+        max_length=None if limit is None else int(limit),
         special_tokens={role: token for role, token in tokens.items() if token},
     )
     return found, facts
@@ -61,7 +70,9 @@ def _word_pieces(path: Path, config: dict[str, Any]) -> Tokenizer:
     )
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.decoder = decoders.WordPiece()
-    made.add_special_tokens([token for token in _BERT.values() if made.token_to_id(token) is not None])
+    made.add_special_tokens(
+        [token for token in _BERT.values() if made.token_to_id(token) is not None]
+    )
     sep, cls = (_with_id(made, _BERT[role], path) for role in ("sep", "cls"))
     made.post_processor = processors.BertProcessing(sep, cls)
     return made

@@ -106,7 +106,9 @@ class EncoderConfig(FrozenConfig):
     feed_forward_bias: bool = True
     segments: NonNegativeInt = 0  # rows of the segment (token type) table; 0: none
     token_rows: PositiveInt | None = None  # rows of the token table; None: the tokenizer's ids
-    embedding_size: PositiveInt | None = None  # a narrower token table, projected; None: hidden_size
+    embedding_size: PositiveInt | None = (
+        None  # a narrower token table, projected; None: hidden_size
+    )
     convolution: ConvolutionConfig | None = None  # beside the first layer
     embedding_norm: bool = True
     embedding_scale: Literal["none", "sqrt_hidden"] = "none"  # Vaswani: tokens x sqrt(hidden_size)

@@ -35,8 +35,7 @@ def resolve_recipe(
 def absolute_paths(document: Document, folder: Path) -> Document:
     """Return `document` with the relative paths under `data` and `train` joined to `folder`."""
     data = {
-        key: _absolute(value, tuple(key.split(".")), folder)
-        for key, value in document.data.items()
+        key: _absolute(value, tuple(key.split(".")), folder) for key, value in document.data.items()
     }
     return Document(data, document.origins)
 

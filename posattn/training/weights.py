@@ -86,7 +86,8 @@ def stored_shapes(path: Path) -> dict[str, Shape]:
     """Return the shapes in a safetensors file without reading its tensors."""
     try:
         with safetensors.safe_open(path, "pt") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
+            names: list[str] = file.keys()
+            return {name: tuple(file.get_slice(name).get_shape()) for name in names}
     except (OSError, SafetensorError) as error:
         raise _unreadable(path, error) from error
 

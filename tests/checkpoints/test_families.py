@@ -28,6 +28,8 @@ from .originals import (
 
 Record = Callable[[str, object], None]
 AT_BASE_WIDTH = ["bert", "roberta", "deberta", "deberta v3", "deberta v2 xlarge"]
+
+
 def differences(original: Any, found: Pretrained, given: Sample) -> list[float]:
     """Return the largest difference of each layer's states, and of the logits."""
     theirs_ = original(**theirs(original, given), output_hidden_states=True)

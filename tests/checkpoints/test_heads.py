@@ -73,7 +73,9 @@ def test_logits_of_a_choice_equal(name: str, tmp_path: Path) -> None:
     model = original(name, "ForMultipleChoice")
     found = through_our_hands(model, tmp_path)
     given = sample(7, pad=1 if name == "roberta" else 0)
-    both = {key: torch.stack([value, value.flip(0)], 1) for key, value in theirs(model, given).items()}
+    both = {
+        key: torch.stack([value, value.flip(0)], 1) for key, value in theirs(model, given).items()
+    }
     segments = both.get("token_type_ids")
     ours = found.tasks(
         "choice", both["input_ids"], visible=both["attention_mask"].bool(), segments=segments
@@ -103,7 +105,7 @@ def test_a_bare_deberta_has_no_heads(tmp_path: Path) -> None:
     given = sample(7)
     ours = found.encoder(given.ids, visible=given.visible)
     assert gap(ours, model(**theirs(model, given)).last_hidden_state, given.visible) <= TOLERANCE
-    with pytest.raises(UnknownName, match="no head 'pooled'.*none"):
+    with pytest.raises(UnknownName, match=r"no head 'pooled'.*none"):
         found.tasks("pooled", given.ids)
 
 

@@ -62,11 +62,12 @@ def max_distance(settings: Settings) -> int:
     return found if found > 0 else settings.whole("max_position_embeddings", 512)
 
 
-def mask_decoder(
-    settings: Settings, stored: Mapping[str, Shape], has_head: bool
-) -> dict[str, Any]:
+def mask_decoder(settings: Settings, stored: Mapping[str, Shape], has_head: bool) -> dict[str, Any]:
     """Return the decoder: Microsoft's, where its position table is stored and not added to the input."""
-    names = ("deberta.embeddings.position_embeddings.weight", "embeddings.position_embeddings.weight")
+    names = (
+        "deberta.embeddings.position_embeddings.weight",
+        "embeddings.position_embeddings.weight",
+    )
     table = next((stored[name] for name in names if name in stored), None)
     if table is None or not has_head or settings.flag("position_biased_input", True):
         return {"name": "plain"}

@@ -1,7 +1,7 @@
 """RoBERTa (Liu et al. 2019) and XLM-RoBERTa, as transformers stores them.
 
 The position table starts after the row of the padding id, so a table of 514 rows with padding id 1 takes
-512 tokens (X-6). The masked-token head always has gelu, so another `hidden_act` is refused where it is stored.
+512 tokens. The masked-token head always has gelu, so another `hidden_act` is refused where it is stored.
 """
 
 from collections.abc import Mapping
@@ -49,19 +49,16 @@ class Roberta(Family):
             *masked_token_rules("lm_head", "lm_head.dense", "lm_head.layer_norm"),
             *heads.rules,
         ]
-        learned = {
-            "name": "learned",
-            "max_positions": settings.whole("max_position_embeddings", 512),
-            "padding_row": settings.whole("pad_token_id", 1),
-        }
+        rows = settings.whole("max_position_embeddings", 512)
+        padding = settings.whole("pad_token_id", 1)
+        learned = {"name": "learned", "max_positions": rows, "padding_row": padding}
         encoder: dict[str, Any] = {
             **shape_of(settings, eps=1e-12),
             "segments": settings.whole("type_vocab_size", 2),
             "token_rows": settings.whole("vocab_size", 50265),
             "mechanism": [learned],
         }
-        usable = learned["max_positions"] - learned["padding_row"] - 1
-        note = f"the position table of {learned['max_positions']} rows takes {usable} tokens"
+        note = f"the position table of {rows} rows takes {rows - padding - 1} tokens"
         return Plan(encoder, Table(tuple(rules)), has_head, heads.tasks, notes=(note,))
 
 
