@@ -72,9 +72,9 @@ class Unmatched:
 
 def unmatched(wanted: Mapping[str, Shape], stored: Mapping[str, Shape]) -> Unmatched:
     """Return the names that only one side has, or that have another shape there."""
-    new = (name for name, shape in wanted.items() if stored.get(name) != shape)
-    unused = (name for name, shape in stored.items() if wanted.get(name) != shape)
-    return Unmatched(tuple(new), tuple(unused))
+    new = [name for name, shape in wanted.items() if stored.get(name) != shape]
+    unused = [name for name, shape in stored.items() if wanted.get(name) != shape]
+    return Unmatched(tuple(sorted(new)), tuple(sorted(unused)))
 
 
 def shapes(tensors: Mapping[str, Tensor]) -> dict[str, Shape]:
