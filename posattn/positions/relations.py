@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TypeAlias, final, no_type_check
 
 import torch
-from jaxtyping import Int, Num
+from jaxtyping import Int, Num, Shaped
 from torch import Tensor
 from typing_extensions import override
 
@@ -47,6 +47,14 @@ class Relation(ABC):
     @abstractmethod
     def at(self) -> PairFunction:
         """Return the same integers one pair at a time."""
+
+    def of_distance(self) -> "OfDistance | None":
+        """Return the same as a function of whole distances; None if it is not stated as one."""
+        return None
+
+    def as_distances(self) -> "Distances | None":
+        """Return whole distances if that is what these integers are, unchanged; else None."""
+        return None
 
 
 @final
@@ -133,7 +141,7 @@ class Distances(Relation):
 
     @override
     def at(self) -> PairFunction:
-        query, key = _per_token(self.query_positions), _per_token(self.key_positions)
+        query, key = per_token(self.query_positions), per_token(self.key_positions)
 
         @no_type_check
         def distance(b: Tensor, i: Tensor, j: Tensor) -> Tensor:
@@ -141,6 +149,15 @@ class Distances(Relation):
 
         found: PairFunction = distance
         return found
+
+    @override
+    def of_distance(self) -> "OfDistance | None":
+        return None if self.as_distances() is None else self.mapped(lambda distance: distance)
+
+    @override
+    def as_distances(self) -> "Distances | None":
+        placed = (self.query_positions, self.key_positions)
+        return None if any(at.is_floating_point() for at in placed) else self
 
     def _values(self) -> Int[Tensor, " values"]:
         reach, device = self.largest, self.query_positions.device
@@ -193,6 +210,10 @@ class OfDistance(Relation):
         found: PairFunction = value
         return found
 
+    @override
+    def of_distance(self) -> "OfDistance | None":
+        return None if self.distances.as_distances() is None else self
+
 
 def _look_up(values: Pairs) -> PairFunction:
     batches = values.shape[0]
@@ -205,7 +226,10 @@ def _look_up(values: Pairs) -> PairFunction:
     return found
 
 
-def _per_token(values: Num[Tensor, "#batch length"]) -> Callable[[Tensor, Tensor], Tensor]:
+def per_token(
+    values: Shaped[Tensor, "#batch length"],
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return (batch, index) -> the value of that token, for tensors that broadcast."""
     batches = values.shape[0]
 
     @no_type_check
