@@ -3,7 +3,7 @@
 from typing import final
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -11,6 +11,7 @@ from posattn.backends import registry as backends
 from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.context import Context, Tokens, all_visible
+from posattn.encoder.convolution import EmbeddingConvolution
 from posattn.encoder.layer import EncoderLayer, norm
 from posattn.encoder.memory import SegmentMemory, empty_memory
 from posattn.encoder.position import PositionStack
@@ -31,16 +32,22 @@ class Encoder(nn.Module):
         super().__init__()
         self.config = config
         self.longest, self.memory_length = config.max_length(), config.memory_length()
-        self.tokens = nn.Embedding(vocab_size, config.hidden_size)
+        narrow = config.embedding_size
+        self.tokens = nn.Embedding(_rows(config, vocab_size), narrow or config.hidden_size)
+        if narrow is not None:
+            self.embedding_proj = nn.Linear(narrow, config.hidden_size, bias=_sums_first(config))
+        summed = narrow if narrow is not None and _sums_first(config) else config.hidden_size
         if config.segments:
-            self.segments = nn.Embedding(config.segments, config.hidden_size)
+            self.segments = nn.Embedding(config.segments, summed)
         self.position = PositionStack(config)
-        self.embedding_norm = norm(config) if config.embedding_norm else nn.Identity()
+        self.embedding_norm = norm(config, summed) if config.embedding_norm else nn.Identity()
         self.backend = backends.get(config.backend)()
         self.layers = nn.ModuleList(
             EncoderLayer(config, self.position, index, self.backend)
             for index in range(config.num_layers)
         )
+        if config.convolution is not None:
+            self.convolution = EmbeddingConvolution(config, config.convolution)
         is_pre_norm = config.norm.placement == "pre"
         self.final_norm = norm(config) if is_pre_norm else nn.Identity()
 
@@ -73,6 +80,7 @@ class Encoder(nn.Module):
             visible=visible,
             positions=positions,
             documents=documents,
+            segments=segments,
             coordinates=coordinates,
             relation=relation,
             memory=memory,
@@ -87,6 +95,7 @@ class Encoder(nn.Module):
         visible: Bool[Tensor, "batch length"] | None = None,
         positions: Int[Tensor, "#batch length"] | None = None,
         documents: Ids | None = None,
+        segments: Ids | None = None,
         coordinates: Tensor | None = None,
         relation: Tensor | None = None,
         memory: SegmentMemory | None = None,
@@ -110,7 +119,10 @@ class Encoder(nn.Module):
         is_counted = positions is None
         if positions is None:
             positions = self._positions(ids, visible, documents)
-        tokens = Tokens(positions, visible, documents, memory, ids.shape[0], is_counted, given)
+        read = segments if self.config.reads_segments() else None
+        tokens = Tokens(
+            positions, visible, documents, memory, ids.shape[0], is_counted, given, read
+        )
         window = None if self.config.window is None else self.config.window.size
         return Context(tokens, self.position, window, self.training)
 
@@ -119,9 +131,14 @@ class Encoder(nn.Module):
         hidden = self.tokens(ids)
         if context.tokens.visible is not None:  # not even NaN gets from padding to real tokens
             hidden = hidden.masked_fill(~context.tokens.visible[:, :, None], 0.0)
+        narrow, sums_first = self.config.embedding_size is not None, _sums_first(self.config)
+        if narrow and not sums_first:
+            hidden = self.embedding_proj(hidden)
         if self.config.embedding_scale == "sqrt_hidden":
             hidden = hidden * self.config.hidden_size**0.5
         if self.config.segments:
+            if segments is None and self.config.segments == 1:
+                segments = torch.zeros_like(ids)  # RoBERTa's table has nothing to tell apart
             if segments is None:
                 raise IncompatibleParts(
                     f"this encoder has a segment table of {self.config.segments} rows, so it needs "
@@ -129,8 +146,16 @@ class Encoder(nn.Module):
                 )
             hidden = hidden + self.segments(segments)
         positions = context.tokens.positions
-        hidden = self.embedding_norm(self.position.embed(hidden, positions, context.placed))
-        return functional.dropout(hidden, self.config.hidden_dropout, self.training)
+        if narrow and sums_first:
+            hidden = self.embedding_proj(self._normed(hidden))
+            return self.position.embed(hidden, positions, context.placed)
+        return self._normed(self.position.embed(hidden, positions, context.placed))
+
+    def _normed(
+        self, hidden: Float[Tensor, "batch length any"]
+    ) -> Float[Tensor, "batch length any"]:
+        normed = self.embedding_norm(hidden)
+        return functional.dropout(normed, self.config.hidden_dropout, self.training)
 
     def run(
         self, hidden: Hidden, context: Context, observer: Observer | None = None
@@ -140,6 +165,8 @@ class Encoder(nn.Module):
         for index, layer in enumerate(list(self.layers)[:-1]):
             keys = context.keys(index, hidden)
             hidden = layer(hidden, keys, context.prepared, observer)
+            if index == 0 and self.config.convolution is not None:
+                hidden = self.convolution(inputs[0], hidden, context.tokens.visible)
             inputs.append(hidden)
         return inputs
 
@@ -184,6 +211,12 @@ class Encoder(nn.Module):
                 "memory belongs to one stream, but documents packs several texts into a row; give "
                 "each its own row, or set memory_length to 0"
             )
+        if documents is not None and self.config.convolution is not None:
+            raise IncompatibleParts(
+                "the convolution reads neighbours, in a packed row those of other texts as well; give "
+                "each text its own row (data.layout: padded), or let texts see each other "
+                "(data.across_documents: true)"
+            )
         if memory is None:
             return
         if not self.memory_length:
@@ -213,3 +246,18 @@ class Encoder(nn.Module):
         if visible is None:
             return torch.arange(ids.shape[1], device=ids.device)[None]
         return counted_positions(visible)
+
+
+def _sums_first(config: EncoderConfig) -> bool:
+    """Return whether segments and norm are as narrow as the token table, and projected with it."""
+    return config.embedding_projection == "sum"
+
+
+def _rows(config: EncoderConfig, vocab_size: int) -> int:
+    """Return the rows of the token table, which may be more than the tokenizer has ids."""
+    if config.token_rows is not None and config.token_rows < vocab_size:
+        raise IncompatibleParts(
+            f"encoder.token_rows is {config.token_rows}, but the tokenizer has {vocab_size} ids; raise "
+            f"it to {vocab_size}, leave it out, or use the tokenizer that belongs to the table"
+        )
+    return config.token_rows or vocab_size

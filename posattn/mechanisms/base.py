@@ -59,6 +59,7 @@ class Traits:
     knows_position: bool = True  # False: the encoder is permutation-equivariant
     causal: bool = False  # keys after the query are invisible
     pairwise: bool = True  # False: a logit depends on other visible keys too (CoPE)
+    reads_segments: bool = False  # looks at `Geometry.query_segments` and `key_segments`
     relations: tuple[str, ...] = ("line",)  # the encoder's relations that it reads
 
 

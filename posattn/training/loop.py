@@ -83,6 +83,8 @@ class _Run:
         """Make data and model, then the folder: a bad recipe or missing text leaves no folder."""
         self.data = self.job.data(self._tell)
         self.learner = Learner(self.job, self.data, self.accelerator)
+        if self.config.start is not None and self.opening.checkpoint is None:
+            self.learner.begin(self.config.start, self.data.info.get("tokenizer_digest"))
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
             self.record = Record(
