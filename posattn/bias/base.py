@@ -27,6 +27,10 @@ class AttentionBias(ABC):
         """Return the simple biases that this is the sum of: dense, or looked up by bucket."""
         return (self,)
 
+    def learns(self) -> bool:
+        """Return whether a gradient may be wanted of a tensor that this bias is made of."""
+        return True
+
     @abstractmethod
     def terms(self) -> Mapping[str, Logits]:
         """Return the named terms whose sum is `materialize()`."""

@@ -1,13 +1,18 @@
 """Whether a recipe can run, found out without running it: the model is built, the backend is asked."""
 
 from dataclasses import dataclass
+from typing import final
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
+from posattn.backends import AttentionBackend, AttentionCall
+from posattn.encoder.attention import MultiHeadAttention
 from posattn.encoder.model import MaskedLanguageModel, position_parameters
 from posattn.recipe.build import build_on_meta
 from posattn.recipe.schema import Recipe
+from posattn.shapes import QueryHeads
 from posattn.training.forward import autocast
 
 TRIAL_LENGTH = 16
@@ -46,8 +51,15 @@ def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe
 
 
 def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, ...]:
-    """Run a few tokens through the model in training mode, with weights that take no memory."""
+    """Take a few tokens through the model in training mode, with weights that take no memory.
+
+    Attention itself is not computed, so that no kernel is built for the question.
+    """
     device = _device(recipe)
+    asking = _Asking(model.encoder.backend)
+    for module in model.modules():
+        if isinstance(module, MultiHeadAttention):
+            module.backend = asking
     ids = torch.zeros(1, min(TRIAL_LENGTH, recipe.data.max_length), dtype=torch.long, device=device)
     inputs: dict[str, Tensor] = {"selected": torch.ones_like(ids, dtype=torch.bool)}
     if recipe.encoder.segments:
@@ -59,8 +71,31 @@ def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, .
     model.train()
     with autocast(device, recipe.train.precision):
         torch.func.functional_call(model, _weightless(model, device), (ids,), inputs)
-    backend = model.encoder.backend
-    return tuple(sorted(getattr(backend, "chosen", None) or {backend.name}))
+    return tuple(sorted(asking.taking_part))
+
+
+@final
+class _Asking(AttentionBackend):
+    """Asks a backend who would compute each call, and computes nothing."""
+
+    name = "asking"
+
+    def __init__(self, asked: AttentionBackend) -> None:
+        self.asked = asked
+        self.taking_part: set[str] = set()
+
+    @override
+    def refusals(self, call: AttentionCall) -> list[str]:
+        return self.asked.refusals(call)
+
+    @override
+    def attend(self, call: AttentionCall) -> QueryHeads:
+        self.taking_part.add(self.asked.taking(call).name)
+        return self.run(call)
+
+    @override
+    def run(self, call: AttentionCall) -> QueryHeads:
+        return call.query.new_zeros(*call.query.shape[:-1], call.value.shape[-1])
 
 
 def _weightless(model: MaskedLanguageModel, device: torch.device) -> dict[str, Tensor]:

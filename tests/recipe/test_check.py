@@ -74,3 +74,13 @@ def test_a_backend_is_asked_about_the_call_that_training_makes(tiny, monkeypatch
 )
 def test_every_layout_can_be_checked(tiny, overrides):
     assert check_recipe(load_recipe(tiny, overrides)).parameters > 0
+
+
+def test_flex_on_the_cpu_is_refused_before_any_data_is_read(tiny):
+    with pytest.raises(BackendRefusal, match="'flex'.*device cpu.*inference only"):
+        check_recipe(load_recipe(tiny, ["encoder.backend=flex", "train.device=cpu"]))
+
+
+def test_asking_builds_no_kernel(tiny, monkeypatch):
+    monkeypatch.setattr("posattn.backends.SDPABackend.run", lambda *_: pytest.fail("it ran"))
+    assert check_recipe(load_recipe(tiny, ["encoder.backend=sdpa"])).backends == ("sdpa",)
