@@ -86,6 +86,9 @@ class EncoderConfig(FrozenConfig):
     initializer_range: PositiveFloat = 0.02
     mechanism: Mechanisms = Field(default=({"name": "none"},))  # one, or a list
     window: WindowConfig | None = None
+    unpad: bool = (
+        False  # compute the real tokens only, texts of like length together; equal results
+    )
     backend: Annotated[Text, BeforeValidator(_known_backend)] = "auto"
 
     @model_validator(mode="after")
@@ -177,6 +180,12 @@ class EncoderConfig(FrozenConfig):
                     f"mechanism '{part.name}' chooses positions anew in every forward, which keys "
                     "remembered from earlier segments do not have; set memory_length to 0"
                 )
+        if self.unpad and self.memory_length():
+            names = ", ".join(part.name for part in self.mechanism if part.memory())
+            problems.append(
+                f"unpad takes texts out of their rows, but '{names}' has memory, which continues one row "
+                "in the next; set memory_length to 0, or unpad to false"
+            )
         if self.window is not None and not any(map(self.window.acts_in, range(self.num_layers))):
             problems.append(f"window acts in no layer of {self.num_layers}")
         return problems

@@ -3,7 +3,7 @@
 from typing import final
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -15,6 +15,7 @@ from posattn.encoder.layer import EncoderLayer, norm
 from posattn.encoder.memory import SegmentMemory, empty_memory
 from posattn.encoder.position import PositionStack
 from posattn.encoder.selection import Selection
+from posattn.encoder.texts import Texts, find_texts
 from posattn.errors import IncompatibleParts
 from posattn.shapes import Hidden, QueryHidden
 
@@ -63,7 +64,7 @@ class Encoder(nn.Module):
             ids, visible=visible, positions=positions, documents=documents, memory=memory
         )
         inputs = self.run(self.embed(ids, segments, context), context, observer)
-        return self.finish(self.last(inputs[-1], context, observer=observer))
+        return context.in_rows(self.finish(self.last(inputs[-1], context, observer=observer)))
 
     def begin(
         self,
@@ -80,18 +81,28 @@ class Encoder(nn.Module):
             visible = None  # nothing is hidden, and every backend is faster without
         if memory is None and self.config.memory_length():
             memory = self.empty_memory(ids.shape[0])
-        is_contiguous = positions is None and documents is None and visible is None
+        is_counted = positions is None
+        is_contiguous = is_counted and documents is None and visible is None
         if positions is None:
             positions = self._positions(ids, visible, documents)
-        tokens = Tokens(positions, visible, documents, is_contiguous, memory, ids.shape[0])
+        texts = self._texts(ids, visible, documents)
+        tokens = Tokens(
+            positions, visible, documents, is_contiguous, memory, ids.shape[0], texts, is_counted
+        )
         window = None if self.config.window is None else self.config.window.size
         return Context(tokens, self.position, window, self.training)
 
-    def embed(self, ids: Ids, segments: Ids | None, context: Context) -> Hidden:
-        """Return token, segment and position embeddings, summed, normalised, dropped out."""
-        hidden = self.tokens(ids)
-        if context.tokens.visible is not None:  # not even NaN gets from padding to real tokens
-            hidden = hidden.masked_fill(~context.tokens.visible[:, :, None], 0.0)
+    def embed(
+        self, ids: Ids, segments: Ids | None, context: Context
+    ) -> Float[Tensor, "rows tokens hidden"]:
+        """Return token, segment and position embeddings, summed, normalised, dropped out.
+
+        They are laid out as the layers see the tokens: row by row, or with `unpad` in one row.
+        """
+        hidden = self.tokens(context.in_a_row(ids))
+        visible = None if context.tokens.texts is not None else context.tokens.visible
+        if visible is not None:  # not even NaN gets from padding to real tokens
+            hidden = hidden.masked_fill(~visible[:, :, None], 0.0)
         if self.config.embedding_scale == "sqrt_hidden":
             hidden = hidden * self.config.hidden_size**0.5
         if self.config.segments:
@@ -100,9 +111,10 @@ class Encoder(nn.Module):
                     f"this encoder has a segment table of {self.config.segments} rows, so it needs "
                     "segments: pass zeros for single texts, 0 and 1 for pairs"
                 )
-            hidden = hidden + self.segments(segments)
-        positions = context.tokens.positions
-        hidden = self.embedding_norm(self.position.embed(hidden, positions, context.placed))
+            hidden = hidden + self.segments(context.in_a_row(segments))
+        positions = context.in_a_row(context.tokens.positions)
+        placed = {name: context.in_a_row(at) for name, at in context.placed.items()}
+        hidden = self.embedding_norm(self.position.embed(hidden, positions, placed))
         return functional.dropout(hidden, self.config.hidden_dropout, self.training)
 
     def run(
@@ -166,6 +178,19 @@ class Encoder(nn.Module):
                 f"memory of {memory.positions.shape[0]} streams was given for a batch of "
                 f"{ids.shape[0]}; choose the batch's streams with memory.select(rows)"
             )
+
+    def _texts(
+        self,
+        ids: Ids,
+        visible: Bool[Tensor, "batch length"] | None,
+        documents: Ids | None,
+    ) -> Texts | None:
+        """Return the texts that are computed apart from their rows, or None to compute rows."""
+        if not self.config.unpad or (visible is None and documents is None):
+            return None
+        if visible is None:
+            visible = torch.ones_like(ids, dtype=torch.bool)
+        return find_texts(visible, documents) if bool(visible.any()) else None
 
     def _positions(
         self,

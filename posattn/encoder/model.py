@@ -68,11 +68,13 @@ class MaskedLanguageModel(nn.Module):
             ids, visible=visible, positions=positions, documents=documents, memory=memory
         )
         inputs = encoder.run(encoder.embed(ids, segments, context), context, observer)
-        queries = None if selected is None else selection(selected)
+        queries = None if selected is None else selection(context.in_a_row(selected))
         hidden = self.decoder(encoder, inputs, context, queries, observer)
         if queries is not None:
             hidden = queries.flatten(hidden)
-        return ModelOutput(self.head(hidden), hidden, context.remember(inputs))
+            return ModelOutput(self.head(hidden), hidden, context.remember(inputs))
+        logits, hidden = context.in_rows(self.head(hidden)), context.in_rows(hidden)
+        return ModelOutput(logits, hidden, context.remember(inputs))
 
     def max_length(self) -> int | None:
         """Return the longest sequence the model takes, or None if there is no limit."""

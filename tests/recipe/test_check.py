@@ -77,7 +77,7 @@ def test_every_layout_can_be_checked(tiny, overrides):
 
 
 def test_flex_on_the_cpu_is_refused_before_any_data_is_read(tiny):
-    with pytest.raises(BackendRefusal, match="'flex'.*device cpu.*inference only"):
+    with pytest.raises(BackendRefusal, match=r"'flex'.*device cpu.*inference only"):
         check_recipe(load_recipe(tiny, ["encoder.backend=flex", "train.device=cpu"]))
 
 

@@ -135,7 +135,7 @@ def test_shared_parameters_and_batches_are_equal_across_mechanisms(
 def test_the_backend_that_computed_attention_is_recorded_with_the_run(
     write_recipe: Callable[..., Recipe], tmp_path: Path
 ) -> None:
-    recipe = write_recipe("encoder.backend=sdpa", "train.steps=1")
+    recipe = write_recipe("encoder.backend=sdpa", "train.steps=2")
     run = train_recipe(recipe, tmp_path / "run").folder
     found = json.loads((run / "attention.json").read_text(encoding="utf-8"))
     assert found == {"asked": "sdpa", "computed": ["sdpa"]}
