@@ -12,13 +12,25 @@ from typing import Annotated, NoReturn, TextIO
 import typer
 
 import posattn
-from posattn.cli import compare, diff, gallery, listing, mechanism, schema, show, train, validate
+from posattn.cli import (
+    compare,
+    diff,
+    doctor,
+    gallery,
+    listing,
+    mechanism,
+    schema,
+    show,
+    train,
+    validate,
+)
 from posattn.cli.app import app, say
 from posattn.errors import PosattnError
 
 __all__ = [
     "compare",
     "diff",
+    "doctor",
     "gallery",
     "listing",
     "mechanism",

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from posattn.figures.figure import Figure
 from posattn.gallery.cost import Cost, measure
-from posattn.gallery.example import example, shipped_uses
+from posattn.recipe.example import example, shipped_uses
 from posattn.gallery.figures import distance_figure, pattern_figure
 from posattn.gallery.portrait import draw_portrait
 from posattn.mechanisms import Traits, registry

@@ -1,18 +1,14 @@
 """Whether a recipe can run, found out without running it: the model is built, the backend is asked."""
 
 from dataclasses import dataclass
-from typing import final
 
 import torch
 from torch import Tensor
-from typing_extensions import override
 
-from posattn.backends import AttentionBackend, AttentionCall
-from posattn.encoder.attention import MultiHeadAttention
 from posattn.encoder.model import MaskedLanguageModel, position_parameters
 from posattn.recipe.build import build_on_meta
+from posattn.recipe.capability import put_question
 from posattn.recipe.schema import Recipe
-from posattn.shapes import QueryHeads
 from posattn.training.forward import autocast
 
 TRIAL_LENGTH = 16
@@ -56,10 +52,7 @@ def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, .
     Attention itself is not computed, so that no kernel is built for the question.
     """
     device = _device(recipe)
-    asking = _Asking(model.encoder.backend)
-    for module in model.modules():
-        if isinstance(module, MultiHeadAttention):
-            module.backend = asking
+    asking = put_question(model, model.encoder.backend)
     ids = torch.zeros(1, min(TRIAL_LENGTH, recipe.data.max_length), dtype=torch.long, device=device)
     inputs: dict[str, Tensor] = {"selected": torch.ones_like(ids, dtype=torch.bool)}
     if recipe.encoder.segments:
@@ -72,45 +65,3 @@ def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, .
     with autocast(device, recipe.train.precision):
         torch.func.functional_call(model, _weightless(model, device), (ids,), inputs)
     return tuple(sorted(asking.taking_part))
-
-
-@final
-class _Asking(AttentionBackend):
-    """Asks a backend who would compute each call, and computes nothing."""
-
-    name = "asking"
-
-    def __init__(self, asked: AttentionBackend) -> None:
-        self.asked = asked
-        self.taking_part: set[str] = set()
-
-    @override
-    def refusals(self, call: AttentionCall) -> list[str]:
-        return self.asked.refusals(call)
-
-    @override
-    def attend(self, call: AttentionCall) -> QueryHeads:
-        self.taking_part.add(self.asked.taking(call).name)
-        return self.run(call)
-
-    @override
-    def run(self, call: AttentionCall) -> QueryHeads:
-        return call.query.new_zeros(*call.query.shape[:-1], call.value.shape[-1])
-
-
-def _weightless(model: MaskedLanguageModel, device: torch.device) -> dict[str, Tensor]:
-    """Return a tensor for every weight: one zero, seen in the shape of the weight."""
-    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    return {
-        name: torch.zeros((), dtype=tensor.dtype, device=device)
-        .expand(tensor.shape)
-        .requires_grad_(tensor.requires_grad)
-        for name, tensor in tensors.items()
-    }
-
-
-def _device(recipe: Recipe) -> torch.device:
-    asked = recipe.train.device
-    if asked == "auto":
-        asked = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(asked)
