@@ -65,3 +65,21 @@ def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, .
     with autocast(device, recipe.train.precision):
         torch.func.functional_call(model, _weightless(model, device), (ids,), inputs)
     return tuple(sorted(asking.taking_part))
+
+
+def _weightless(model: MaskedLanguageModel, device: torch.device) -> dict[str, Tensor]:
+    """Return a tensor for every weight: one zero, seen in the shape of the weight."""
+    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    return {
+        name: torch.zeros((), dtype=tensor.dtype, device=device)
+        .expand(tensor.shape)
+        .requires_grad_(tensor.requires_grad)
+        for name, tensor in tensors.items()
+    }
+
+
+def _device(recipe: Recipe) -> torch.device:
+    asked = recipe.train.device
+    if asked == "auto":
+        asked = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(asked)

@@ -84,3 +84,9 @@ def test_flex_on_the_cpu_is_refused_before_any_data_is_read(tiny):
 def test_asking_builds_no_kernel(tiny, monkeypatch):
     monkeypatch.setattr("posattn.backends.SDPABackend.run", lambda *_: pytest.fail("it ran"))
     assert check_recipe(load_recipe(tiny, ["encoder.backend=sdpa"])).backends == ("sdpa",)
+
+
+def test_a_recipe_that_names_it_without_the_package_is_told_the_extra(tiny, monkeypatch):
+    monkeypatch.setattr("posattn.backends.xformers.find_spec", lambda name: None)
+    with pytest.raises(BackendRefusal, match=r"posattn\[xformers\]"):
+        check_recipe(load_recipe(tiny, ["encoder.backend=xformers", "encoder.mechanism=rope"]))
