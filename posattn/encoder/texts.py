@@ -15,7 +15,7 @@ from torch import Tensor
 
 from posattn.encoder.selection import Selection, selection
 
-SHARED_FROM = 0.75
+SHARED_FROM = 0.5
 """A text shares the group of a longer one from this part of its length on."""
 
 
