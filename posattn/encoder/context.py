@@ -13,6 +13,7 @@ from posattn.encoder.position import Arrangement, PositionStack, Prepared, Prepa
 from posattn.encoder.selection import Selection
 from posattn.encoder.texts import TextGroup, Texts
 from posattn.mechanisms import Geometry, Places
+from posattn.positions import GivenPairs
 from posattn.shapes import Hidden, KeyHidden
 
 
@@ -27,6 +28,7 @@ class Tokens:
     is_contiguous: bool  # positions are 0, 1, 2, ..
     memory: SegmentMemory | None
     rows: int  # sequences in the batch
+    relation: GivenPairs | None = None  # of all pairs, where the relation is given
     texts: Texts | None = None  # if the layers see the real tokens only, in one row
     is_counted: bool = False  # positions count from 0 in each text
 
@@ -97,14 +99,17 @@ class Context:
         """Prepare for one group of texts, each of which is a row of its own."""
         reach = None if group.is_ragged or not self.tokens.is_counted else group.longest - 1
 
-        def geometry(values: Num[Tensor, "#batch length"], reach: int | None) -> Geometry:
+        def geometry(
+            values: Num[Tensor, "#batch length"], reach: int | None, given: GivenPairs | None
+        ) -> Geometry:
             at = group.take(self.in_a_row(values)).masked_fill(~group.valid, -1)
             if reach is not None:
                 at = at[:1]  # all of them count alike
-            return Geometry(at if selection is None else selection.take_positions(at), at, reach)
+            query = at if selection is None else selection.take_positions(at)
+            return Geometry(query, at, reach, given=given)
 
-        plain = geometry(self.tokens.positions, reach)
-        placed = {name: geometry(at, None) for name, at in self.placed.items()}
+        plain = geometry(self.tokens.positions, reach, self._given_in(group, selection))
+        placed = {name: geometry(at, None, None) for name, at in self.placed.items()}
         rules = (Padding(group.valid),) if group.is_ragged else ()
         return self._stack.prepare(plain, rules, self._local(plain), placed)
 
@@ -119,7 +124,12 @@ class Context:
 
         of_queries = None if of_keys is None else at_queries(of_keys)
         geometry = Geometry(
-            at_queries(self.tokens.positions), keys, self._reach(), of_queries, of_keys
+            at_queries(self.tokens.positions),
+            keys,
+            self._reach(),
+            of_queries,
+            of_keys,
+            self._given(selection),
         )
         placed = {
             name: Geometry(at_queries(at), self._with_memory(at), None, of_queries, of_keys)
@@ -131,6 +141,15 @@ class Context:
         if of_keys is not None and of_queries is not None:
             rules.append(SameDocument(of_queries, of_keys))
         return self._stack.prepare(geometry, tuple(rules), self._local(geometry), placed)
+
+    def _given(self, selection: Selection | None) -> GivenPairs | None:
+        return _at_queries(self.tokens.relation, selection)
+
+    def _given_in(self, group: TextGroup, selection: Selection | None) -> GivenPairs | None:
+        relation, texts = self.tokens.relation, self.tokens.texts
+        if relation is None or texts is None:
+            return None
+        return _at_queries(GivenPairs(texts.pairs_in(group, relation.pairs)), selection)
 
     def _with_memory(self, positions: Num[Tensor, "#batch length"]) -> Num[Tensor, "#batch key"]:
         memory = self.tokens.memory
@@ -163,19 +182,7 @@ class Context:
         return max(self.tokens.positions.shape[1] - 1, 0)
 
 
-def counted_positions(visible: Bool[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
-    """Return positions counted over visible tokens from 0; padding, wherever it is, has -1."""
-    return (visible.long().cumsum(dim=1) - 1).masked_fill(~visible, -1)
-
-
-def document_positions(
-    documents: Int[Tensor, "batch length"], visible: Bool[Tensor, "batch length"] | None
-) -> Int[Tensor, "batch length"]:
-    """Return positions counted anew from 0 wherever the document number changes; padding has -1."""
-    if visible is None:
-        visible = torch.ones_like(documents, dtype=torch.bool)
-    starts = torch.ones_like(visible)
-    starts[:, 1:] = documents[:, 1:] != documents[:, :-1]
-    before = visible.long().cumsum(dim=1) - visible.long()  # visible tokens further left
-    at_start = torch.cummax(torch.where(starts, before, 0), dim=1).values
-    return (before - at_start).masked_fill(~visible, -1)
+def _at_queries(relation: GivenPairs | None, selection: Selection | None) -> GivenPairs | None:
+    if relation is None or selection is None:
+        return relation
+    return GivenPairs(selection.take_pairs(relation.pairs))

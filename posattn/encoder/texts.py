@@ -68,6 +68,15 @@ class Texts:
         whole = values.expand(self.batch, *values.shape[1:])
         return whole.flatten(0, 1).index_select(0, self.places)[None]
 
+    def pairs_in(
+        self, group: TextGroup, pairs: Int[Tensor, "#batch length length"]
+    ) -> Int[Tensor, "texts place place"]:
+        """Return the integers of the pairs within each text of a group."""
+        place = self.places[group.index]
+        row, column = place[:, :1, None] // self.length, place % self.length
+        whole = pairs.expand(self.batch, -1, -1)
+        return whole[row, column[:, :, None], column[:, None, :]]
+
     def queries(self, chosen: Selection) -> tuple[tuple[TextGroup, Selection, TextGroup], ...]:
         """Return the groups that hold chosen tokens, with these as places and by number of the choice."""
         number = torch.full_like(self.places, -1)

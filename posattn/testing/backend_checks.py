@@ -62,7 +62,7 @@ def check_relative_values_as_eager(backend: AttentionBackend) -> None:
 
         def make(numbers: Numbers, visibility: Visibility = visibility) -> AttentionCall:
             table = numbers.leaf("table", NUM_BUCKETS, shape.head_dim)
-            values = RelativeValues(table, shape.bucket())
+            values = RelativeValues(table, (shape.bucket(),))
             return numbers.call(
                 shape, make_bias("query scores", numbers, shape), visibility, values
             )

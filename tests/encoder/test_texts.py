@@ -125,3 +125,30 @@ def test_memory_is_refused_by_name_with_the_reason():
     mechanism = {"name": "transformer_xl", "memory_length": 4}
     with pytest.raises(ValidationError, match=r"'transformer_xl' has memory.*memory_length to 0"):
         EncoderConfig.model_validate({"mechanism": mechanism, "unpad": True})
+
+
+@pytest.mark.parametrize("one_for_all", [True, False])
+def test_a_given_relation_of_all_pairs_is_that_of_the_pairs_of_each_text(one_for_all):
+    case = MechanismCase("t5")
+    pairs = torch.randint(12, (1 if one_for_all else 5, 9, 9), generator=torch.Generator())
+    selected = VISIBLE & (IDS % 2 == 0)
+    for chosen in (None, selected):
+        found = [
+            case.model(relation={"name": "distances"}, unpad=unpad)(
+                IDS, visible=VISIBLE, relation=pairs, selected=chosen
+            ).logits
+            for unpad in (True, False)
+        ]
+        rows = VISIBLE if chosen is None else ...
+        assert_close(found[0][rows], found[1][rows])
+
+
+def test_cells_of_a_grid_are_where_they_were():
+    case = MechanismCase("t5")
+    coordinates = torch.stack([torch.arange(9) // 3, torch.arange(9) % 3], -1)[None]
+    options = {"relation": {"name": "grid", "rows": 3, "columns": 3}}
+    found, expected = (
+        case.model(unpad=unpad, **options)(IDS, visible=VISIBLE, coordinates=coordinates).logits
+        for unpad in (True, False)
+    )
+    assert_close(found[VISIBLE], expected[VISIBLE])
