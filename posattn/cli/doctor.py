@@ -52,7 +52,7 @@ def doctor(
 
 
 def draw_matrix(answers: Sequence[Any]) -> None:
-    """Draw one table for each device; a number at a cell is the reason below."""
+    """Draw one table for each device; a number at a cell is the reason below, a name who would compute."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -97,10 +97,11 @@ def _numbered(answers: Sequence[Any]) -> dict[str, int]:
 def _cell(answers: Sequence[Any], name: str, backend: str, numbers: dict[str, int]) -> str:
     mine = [one for one in answers if (one.mechanism, one.backend) == (name, backend)]
     why = sorted({numbers[reason] for answer in mine for reason in answer.reasons})
-    if not why:
-        return "yes"
-    word = "yes, but" if any(not answer.reasons for answer in mine) else "no:"
-    return f"{word} {', '.join(map(str, why))}"
+    takers = sorted({answer.taken_by for answer in mine if answer.taken_by is not None})
+    if not takers:
+        return f"no: {', '.join(map(str, why))}"
+    able = "yes" if takers == [backend] else ", ".join(takers)
+    return f"{able}, but {', '.join(map(str, why))}" if why else able
 
 
 def _when(answers: Sequence[Any], reason: str) -> str:

@@ -31,7 +31,10 @@ SIZE = {"hidden_size": 64, "num_heads": 2, "num_layers": 1, "intermediate_size":
 @final
 @dataclass(frozen=True)
 class Answer:
-    """What a backend says to one question; it can if there are no reasons why not."""
+    """What a backend says to one question; it can if there are no reasons why not.
+
+    `taken_by` is who would compute it then: the backend, or the one that it chooses.
+    """
 
     mechanism: str
     backend: str
@@ -41,6 +44,7 @@ class Answer:
     dropout: float
     packed: bool
     reasons: tuple[str, ...]
+    taken_by: str | None
 
 
 @final
@@ -101,11 +105,17 @@ def ask_backends(
         for device in there:
             for dtype in dtypes:
                 for facts, call in _calls(name, device, dtype):
-                    answers += [
-                        Answer(name, backend, device, dtype, *facts, tuple(one.refusals(call)))
-                        for backend, one in able.items()
-                    ]
+                    with torch.set_grad_enabled(facts[0]):
+                        answers += [
+                            Answer(name, backend, device, dtype, *facts, *_answer(one, call))
+                            for backend, one in able.items()
+                        ]
     return answers
+
+
+def _answer(backend: AttentionBackend, call: AttentionCall) -> tuple[tuple[str, ...], str | None]:
+    reasons = tuple(backend.refusals(call))
+    return reasons, None if reasons else backend.taking(call).name
 
 
 def _calls(
@@ -122,8 +132,8 @@ def _calls(
             asking.calls.clear()
             with torch.set_grad_enabled(training):
                 encoder(ids, **_inputs(ids, packed))
-                for dropout in (0.0, DROPOUT) if training else (0.0,):
-                    yield (training, dropout, packed), replace(asking.calls[0], dropout=dropout)
+            for dropout in (0.0, DROPOUT) if training else (0.0,):
+                yield (training, dropout, packed), replace(asking.calls[0], dropout=dropout)
 
 
 def _packings(encoder: Encoder) -> tuple[bool, ...]:

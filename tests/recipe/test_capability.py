@@ -23,7 +23,7 @@ def test_every_answer_is_what_the_backend_says_of_a_call(monkeypatch):
 
     monkeypatch.setattr(SDPABackend, "refusals", refusals)
     answers = ask_backends(["t5"], ["sdpa"], ["cpu"], ("float32", "bfloat16"))
-    assert len(answers) == len(calls) == 2 * 3 * 2  # dtypes, modes, packed or padded
+    assert len(answers) == 2 * 3 * 2  # dtypes, modes, packed or padded
     tired = [answer for answer in answers if answer.reasons]
     assert {(a.dtype, a.training, a.dropout) for a in tired} == {("float32", True, 0.1)}
     assert {a.reasons for a in tired} == {("it is tired",)}
@@ -42,6 +42,9 @@ def test_the_known_limits_are_found():
     )
     assert able(answers, mechanism="shaw", backend="sdpa") == {False}
     assert able(answers, mechanism="shaw", backend="auto") == {True}
+    assert {a.taken_by for a in answers if (a.mechanism, a.backend) == ("shaw", "auto")} == {
+        "eager"
+    }
     assert able(answers, mechanism="rope", backend="flex", training=False) == {True}
     assert able(answers, mechanism="rope", backend="flex", training=True) == {False}
     assert able(answers, mechanism="xpos", backend="sdpa") == {True}
