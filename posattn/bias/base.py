@@ -31,6 +31,10 @@ class AttentionBias(ABC):
         """Return whether a gradient may be wanted of a tensor that this bias is made of."""
         return True
 
+    def factored(self) -> "tuple[AttentionBias, ...]":
+        """Return the same biases, with products of tokens and a table left to the backend."""
+        return self.parts()
+
     @abstractmethod
     def terms(self) -> Mapping[str, Logits]:
         """Return the named terms whose sum is `materialize()`."""

@@ -27,6 +27,10 @@ class SumBias(AttentionBias):
         return any(summand.learns() for summand in self.summands)
 
     @override
+    def factored(self) -> tuple[AttentionBias, ...]:
+        return tuple(part for summand in self.summands for part in summand.factored())
+
+    @override
     def materialize(self) -> Logits:
         total = self.summands[0].materialize()
         for part in self.summands[1:]:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import ClassVar, TypeAlias, final, no_type_check
 
@@ -11,11 +11,51 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from typing_extensions import override
 
-from posattn.positions import Relation
+from posattn.positions import Distances, Relation
 
 VisiblePairs: TypeAlias = Bool[Tensor, "#batch #heads #query key"]
 MaskMod: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 """(batch, head, query index, key index) -> whether the key is visible, as FlexAttention has it."""
+
+
+FAR = 1 << 30
+"""A distance beyond all that occur: no limit."""
+
+
+@final
+@dataclass(frozen=True)
+class TokenRule:
+    """Visibility stated by token: keys seen at all, documents that must agree, distances allowed.
+
+    `limits` are the lowest and the highest distance that each head sees. `pairs` is what can be said
+    by pair only.
+    """
+
+    keys: Bool[Tensor, "#batch key"] | None = None
+    documents: tuple[Int[Tensor, "batch query"], Int[Tensor, "batch key"]] | None = None
+    distance: Distances | None = None
+    limits: Int[Tensor, "#heads 2"] | None = None
+    pairs: VisiblePairs | None = None
+
+    def joined(self, rule: "VisibilityRule") -> "TokenRule":
+        """Return what this and another rule leave visible."""
+        other = rule.by_token()
+        if other is None or not self._agrees(other):
+            pairs = rule.materialize()
+            return replace(self, pairs=pairs if self.pairs is None else self.pairs & pairs)
+        if self.keys is not None and other.keys is not None:
+            other = replace(other, keys=self.keys & other.keys)
+        if self.limits is not None and other.limits is not None:
+            lowest = torch.maximum(self.limits[:, 0], other.limits[:, 0])
+            highest = torch.minimum(self.limits[:, 1], other.limits[:, 1])
+            other = replace(other, limits=torch.stack([lowest, highest], dim=1))
+        stated = {name: value for name, value in vars(other).items() if value is not None}
+        return replace(self, **stated)
+
+    def _agrees(self, other: "TokenRule") -> bool:
+        """Return whether both speak of the same positions, and of documents at most once."""
+        same = None in (self.distance, other.distance) or self.distance is other.distance
+        return same and None in (self.documents, other.documents)
 
 
 class VisibilityRule(ABC):
@@ -44,6 +84,10 @@ class VisibilityRule(ABC):
         mod: MaskMod = is_visible
         return mod
 
+    def by_token(self) -> TokenRule | None:
+        """Return the same by token, for backends that want no tensor of all pairs; None if impossible."""
+        return None
+
 
 @final
 @dataclass(frozen=True)
@@ -66,6 +110,10 @@ class Padding(VisibilityRule):
 
         mod: MaskMod = is_visible
         return mod
+
+    @override
+    def by_token(self) -> TokenRule:
+        return TokenRule(keys=self.keys)
 
 
 @final
@@ -91,6 +139,10 @@ class SameDocument(VisibilityRule):
         mod: MaskMod = is_visible
         return mod
 
+    @override
+    def by_token(self) -> TokenRule:
+        return TokenRule(documents=(self.queries, self.keys))
+
 
 @final
 @dataclass(frozen=True)
@@ -115,6 +167,10 @@ class Window(VisibilityRule):
         mod: MaskMod = is_visible
         return mod
 
+    @override
+    def by_token(self) -> TokenRule | None:
+        return _limited(self.distance, [(-self.reach, self.reach)])
+
 
 @final
 @dataclass(frozen=True)
@@ -137,6 +193,10 @@ class Causal(VisibilityRule):
 
         mod: MaskMod = is_visible
         return mod
+
+    @override
+    def by_token(self) -> TokenRule | None:
+        return _limited(self.distance, [(0, FAR)])
 
 
 @final
@@ -168,6 +228,11 @@ class HeadDirections(VisibilityRule):
 
         mod: MaskMod = is_visible
         return mod
+
+    @override
+    def by_token(self) -> TokenRule | None:
+        sides = [(0, FAR) if head < self.num_left else (-FAR, 0) for head in range(self.num_heads)]
+        return _limited(self.distance, sides)
 
 
 @final
@@ -203,6 +268,20 @@ class Visibility:
         found: MaskMod = is_visible
         return found
 
+    @cached_property
+    @override
+    def by_token(self) -> TokenRule:
+        """Return the same by token as far as possible, so that no tensor of all pairs is needed."""
+        return reduce(TokenRule.joined, self.rules, TokenRule())
+
     def with_rules(self, *rules: VisibilityRule) -> "Visibility":
         """Return these rules and more."""
         return Visibility(self.rules + rules) if rules else self
+
+
+def _limited(relation: Relation, limits: list[tuple[int, int]]) -> TokenRule | None:
+    distance = relation.as_distances()
+    if distance is None:
+        return None
+    device = distance.query_positions.device
+    return TokenRule(distance=distance, limits=torch.tensor(limits, device=device))

@@ -1,8 +1,8 @@
 """What each backend computes of each mechanism on this machine, found by asking it.
 
 A one-layer encoder is built with the mechanism, and its own attention call, in each dtype, in training
-and in inference, with and without dropout and packed documents, is shown to every backend. Nothing is
-computed and no kernel is built.
+and in inference, with and without dropout and packed documents, is shown to every backend. Attention
+is not computed.
 """
 
 from collections.abc import Iterator, Sequence

@@ -62,7 +62,7 @@ def check_inputs(recipe: Recipe) -> None:
 def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, ...]:
     """Take a few tokens through the model in training mode, with weights that take no memory.
 
-    Attention itself is not computed, so that no kernel is built for the question.
+    Attention itself is not computed: the backend is asked who would compute it.
     """
     device = _device(recipe)
     asking = put_question(model, model.encoder.backend)

@@ -82,7 +82,7 @@ def test_flex_on_the_cpu_is_refused_before_any_data_is_read(tiny):
         check_recipe(load_recipe(tiny, ["encoder.backend=flex", "train.device=cpu"]))
 
 
-def test_asking_builds_no_kernel(tiny, monkeypatch):
+def test_asking_computes_no_attention(tiny, monkeypatch):
     monkeypatch.setattr("posattn.backends.SDPABackend.run", lambda *_: pytest.fail("it ran"))
     assert check_recipe(load_recipe(tiny, ["encoder.backend=sdpa"])).backends == ("sdpa",)
 
