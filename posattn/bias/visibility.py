@@ -269,7 +269,6 @@ class Visibility:
         return found
 
     @cached_property
-    @override
     def by_token(self) -> TokenRule:
         """Return the same by token as far as possible, so that no tensor of all pairs is needed."""
         return reduce(TokenRule.joined, self.rules, TokenRule())

@@ -61,7 +61,8 @@ def test_a_bias_that_learns_is_training_too():
 
 
 def test_dropout_and_relative_values_and_float64_are_each_refused():
-    values = RelativeValues(torch.ones(1, 8), GivenPairs(torch.zeros(1, 4, 4, dtype=torch.long)))
+    zeros = GivenPairs(torch.zeros(1, 4, 4, dtype=torch.long))
+    values = RelativeValues(torch.ones(1, 8), (zeros,))
     asked = replace(call(), dropout=0.25, relative_values=values, query=call().query.double())
     reasons = "; ".join(FlexBackend().refusals(asked))
     assert "0.25" in reasons
