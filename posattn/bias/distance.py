@@ -52,6 +52,10 @@ class DistanceBias(AttentionBias):
         return (self._by_distance(),)
 
     @override
+    def learns(self) -> bool:
+        return self._by_distance().learns()
+
+    @override
     def materialize(self) -> Logits:
         return self._by_distance().materialize()
 

@@ -24,6 +24,10 @@ class QueryScores(AttentionBias):
     bucket: Relation
 
     @override
+    def learns(self) -> bool:
+        return self.scores.requires_grad
+
+    @override
     def materialize(self) -> Logits:
         batch, heads = self.scores.shape[:2]
         bucket_BHQK = self.bucket.pairs[:, None].expand(batch, heads, -1, -1)
@@ -53,6 +57,10 @@ class KeyScores(AttentionBias):
     name: str
     scores: Float[Tensor, "batch heads key buckets"]
     bucket: Relation
+
+    @override
+    def learns(self) -> bool:
+        return self.scores.requires_grad
 
     @override
     def materialize(self) -> Logits:
@@ -108,6 +116,10 @@ class BucketScores(AttentionBias):
 
     def _compute(self) -> Logits:
         return self.scores[:, self.bucket.pairs].transpose(0, 1)  # [H, B, Q, K] -> [B, H, Q, K]
+
+    @override
+    def learns(self) -> bool:
+        return self.scores.requires_grad
 
     @override
     def materialize(self) -> Logits:

@@ -8,7 +8,13 @@ from torch import nn
 
 from posattn.backends import AttentionBackend, AttentionCall
 from posattn.encoder.config import EncoderConfig
-from posattn.encoder.position import LayerPosition, PositionStack, Prepared
+from posattn.encoder.position import (
+    Arrangement,
+    LayerPosition,
+    PositionStack,
+    Prepared,
+    Projected,
+)
 from posattn.mechanisms import Heads
 from posattn.shapes import KeyHidden, QueryHidden
 
@@ -39,30 +45,41 @@ class MultiHeadAttention(nn.Module):
         self,
         query_hidden: QueryHidden,
         hidden: KeyHidden,
-        prepared: Prepared,
+        prepared: Arrangement,
         observer: Observer | None = None,
     ) -> QueryHidden:
         """Return the attended values, projected."""
-        call = self.call(query_hidden, hidden, prepared)
-        if observer is not None:
-            observer(call, self.position.content_term(prepared))
-        attended_BHQD = self.backend.attend(call)
-        return self.output_proj(rearrange(attended_BHQD, "b h q d -> b q (h d)"))
+
+        def attend(projected: Projected, prepared: Prepared) -> QueryHidden:
+            call = self._call(projected, prepared)
+            if observer is not None:
+                observer(call, self.position.content_term(prepared))
+            return rearrange(self.backend.attend(call), "b h q d -> b q (h d)")
+
+        return self.output_proj(prepared.attended(self._project(query_hidden, hidden), attend))
 
     def call(
         self, query_hidden: QueryHidden, hidden: KeyHidden, prepared: Prepared
     ) -> AttentionCall:
         """Return what the backend is asked to compute."""
+        return self._call(self._project(query_hidden, hidden), prepared)
+
+    def _project(self, query_hidden: QueryHidden, hidden: KeyHidden) -> Projected:
+        query = self.query_proj(query_hidden)
+        return Projected(query_hidden, query, self.key_proj(hidden), self.value_proj(hidden))
+
+    def _call(self, projected: Projected, prepared: Prepared) -> AttentionCall:
         position = self.position
         split = "b l (h d) -> b h l d"
         content = Heads(
-            query=rearrange(self.query_proj(query_hidden), split, h=self.num_heads),
-            key=rearrange(self.key_proj(hidden), split, h=self.num_heads),
-            value=rearrange(self.value_proj(hidden), split, h=self.num_heads),
+            query=rearrange(projected.query, split, h=self.num_heads),
+            key=rearrange(projected.key, split, h=self.num_heads),
+            value=rearrange(projected.value, split, h=self.num_heads),
         )
         visibility = position.visibility(prepared)
         projections = (self.query_proj, self.key_proj)
-        sites = position.sites(content, prepared, projections, visibility, query_hidden)
+        states = projected.query_hidden
+        sites = position.sites(content, prepared, projections, visibility, states)
         heads = position.rotate(sites, content)
         return AttentionCall(
             query=heads.query,

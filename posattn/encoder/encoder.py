@@ -16,6 +16,7 @@ from posattn.encoder.layer import EncoderLayer, norm
 from posattn.encoder.memory import SegmentMemory, empty_memory
 from posattn.encoder.position import PositionStack
 from posattn.encoder.selection import Selection
+from posattn.encoder.texts import Texts, find_texts
 from posattn.errors import IncompatibleParts
 from posattn.positions import counted_positions, document_positions
 from posattn.shapes import Hidden, QueryHidden
@@ -86,7 +87,7 @@ class Encoder(nn.Module):
             memory=memory,
         )
         inputs = self.run(self.embed(ids, segments, context), context, observer)
-        return self.finish(self.last(inputs[-1], context, observer=observer))
+        return context.in_rows(self.finish(self.last(inputs[-1], context, observer=observer)))
 
     def begin(
         self,
@@ -119,18 +120,31 @@ class Encoder(nn.Module):
         is_counted = positions is None
         if positions is None:
             positions = self._positions(ids, visible, documents)
-        read = segments if self.config.reads_segments() else None
         tokens = Tokens(
-            positions, visible, documents, memory, ids.shape[0], is_counted, given, read
+            positions=positions,
+            visible=visible,
+            documents=documents,
+            memory=memory,
+            rows=ids.shape[0],
+            is_counted=is_counted,
+            relation=given,
+            segments=segments if self.config.reads_segments() else None,
+            texts=self._texts(ids, visible, documents),
         )
         window = None if self.config.window is None else self.config.window.size
         return Context(tokens, self.position, window, self.training)
 
-    def embed(self, ids: Ids, segments: Ids | None, context: Context) -> Hidden:
-        """Return token, segment and position embeddings, summed, normalised, dropped out."""
-        hidden = self.tokens(ids)
-        if context.tokens.visible is not None:  # not even NaN gets from padding to real tokens
-            hidden = hidden.masked_fill(~context.tokens.visible[:, :, None], 0.0)
+    def embed(
+        self, ids: Ids, segments: Ids | None, context: Context
+    ) -> Float[Tensor, "rows tokens hidden"]:
+        """Return token, segment and position embeddings, summed, normalised, dropped out.
+
+        They are laid out as the layers see the tokens: row by row, or with `unpad` in one row.
+        """
+        hidden = self.tokens(context.in_a_row(ids))
+        visible = None if context.tokens.texts is not None else context.tokens.visible
+        if visible is not None:  # not even NaN gets from padding to real tokens
+            hidden = hidden.masked_fill(~visible[:, :, None], 0.0)
         narrow, sums_first = self.config.embedding_size is not None, _sums_first(self.config)
         if narrow and not sums_first:
             hidden = self.embedding_proj(hidden)
@@ -144,12 +158,13 @@ class Encoder(nn.Module):
                     f"this encoder has a segment table of {self.config.segments} rows, so it needs "
                     "segments: pass zeros for single texts, 0 and 1 for pairs"
                 )
-            hidden = hidden + self.segments(segments)
-        positions = context.tokens.positions
+            hidden = hidden + self.segments(context.in_a_row(segments))
+        positions = context.in_a_row(context.tokens.positions)
+        placed = {name: context.in_a_row(at) for name, at in context.placed.items()}
         if narrow and sums_first:
             hidden = self.embedding_proj(self._normed(hidden))
-            return self.position.embed(hidden, positions, context.placed)
-        return self._normed(self.position.embed(hidden, positions, context.placed))
+            return self.position.embed(hidden, positions, placed)
+        return self._normed(self.position.embed(hidden, positions, placed))
 
     def _normed(
         self, hidden: Float[Tensor, "batch length any"]
@@ -166,7 +181,9 @@ class Encoder(nn.Module):
             keys = context.keys(index, hidden)
             hidden = layer(hidden, keys, context.prepared, observer)
             if index == 0 and self.config.convolution is not None:
-                hidden = self.convolution(inputs[0], hidden, context.tokens.visible)
+                before, after = context.in_rows(inputs[0]), context.in_rows(hidden)
+                after = self.convolution(before, after, context.tokens.visible)
+                hidden = context.in_a_row(after)
             inputs.append(hidden)
         return inputs
 
@@ -226,6 +243,19 @@ class Encoder(nn.Module):
                 f"memory of {memory.positions.shape[0]} streams was given for a batch of "
                 f"{ids.shape[0]}; choose the batch's streams with memory.select(rows)"
             )
+
+    def _texts(
+        self,
+        ids: Ids,
+        visible: Bool[Tensor, "batch length"] | None,
+        documents: Ids | None,
+    ) -> Texts | None:
+        """Return the texts that are computed apart from their rows, or None to compute rows."""
+        if not self.config.unpad or (visible is None and documents is None):
+            return None
+        if visible is None:
+            visible = torch.ones_like(ids, dtype=torch.bool)
+        return find_texts(visible, documents) if bool(visible.any()) else None
 
     def _check_room(self, positions: Int[Tensor, "#batch length"]) -> None:
         limit = self.config.relation.max_length()

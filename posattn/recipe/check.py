@@ -8,6 +8,7 @@ from torch import Tensor
 from posattn.encoder.model import MaskedLanguageModel, position_parameters
 from posattn.errors import IncompatibleParts
 from posattn.recipe.build import build_on_meta
+from posattn.recipe.capability import put_question
 from posattn.recipe.schema import Recipe
 from posattn.training.compiling import check_compiler
 from posattn.training.forward import autocast
@@ -65,8 +66,12 @@ def check_inputs(recipe: Recipe) -> None:
 
 
 def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, ...]:
-    """Run a few tokens through the model in training mode, with weights that take no memory."""
+    """Take a few tokens through the model in training mode, with weights that take no memory.
+
+    Attention itself is not computed: the backend is asked who would compute it.
+    """
     device = _device(recipe)
+    asking = put_question(model, model.encoder.backend)
     ids = torch.zeros(1, min(TRIAL_LENGTH, recipe.data.max_length), dtype=torch.long, device=device)
     inputs: dict[str, Tensor] = {"selected": torch.ones_like(ids, dtype=torch.bool)}
     if recipe.encoder.segments:
@@ -78,8 +83,7 @@ def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, .
     model.train()
     with autocast(device, recipe.train.precision):
         torch.func.functional_call(model, _weightless(model, device), (ids,), inputs)
-    backend = model.encoder.backend
-    return tuple(sorted(getattr(backend, "chosen", None) or {backend.name}))
+    return tuple(sorted(asking.taking_part))
 
 
 def _weightless(model: MaskedLanguageModel, device: torch.device) -> dict[str, Tensor]:

@@ -99,6 +99,11 @@ class RunFolder:
         return self.path / "parameters.json"
 
     @property
+    def attention(self) -> Path:
+        """The backend that the recipe names, and those that computed attention."""
+        return self.path / "attention.json"
+
+    @property
     def data(self) -> Path:
         """Where the text came from."""
         return self.path / "data.json"
