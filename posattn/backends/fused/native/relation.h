@@ -50,6 +50,13 @@ class Relation {
   int64_t num_buckets() const { return num_buckets_; }
   int32_t bucket(int64_t distance) const { return row_[clamped(distance)]; }
 
+  // The smallest and the largest bucket of the distances from `low` to `high`.
+  std::pair<int64_t, int64_t> buckets(int64_t low, int64_t high) const {
+    const auto [least, most] =
+        std::minmax_element(row_.begin() + clamped(low), row_.begin() + clamped(high) + 1);
+    return {*least, *most};
+  }
+
   // Whether all distances from `low` to `high` share one bucket.
   bool is_constant(int64_t low, int64_t high) const { return run_end_[clamped(low)] >= clamped(high); }
 
