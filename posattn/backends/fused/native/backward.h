@@ -38,6 +38,14 @@ void sum_falling(const Relation& relation, int64_t own, const int32_t* places, c
                  int64_t length, const T* source, T* target) {
   for (int64_t j = 0; j < length;) {
     const int64_t distance = own - places[j], most = std::min<int64_t>(length - j, runs[j]);
+    const int64_t low = distance - kBlock + 1;
+    if (most >= kBlock && relation.is_rising() && relation.holds(low) && relation.holds(distance) &&
+        !relation.is_constant(low, distance)) {
+      const Window& window = relation.rising(low);
+      add_by_bucket<true>(source + j, relation.num_buckets() - window.first, window, target + window.first);
+      j += kBlock;
+      continue;
+    }
     const int64_t steps = std::min(most, relation.stepping_below(distance));
     T* place = target + relation.bucket(distance);
     if (steps > 1) {
@@ -57,6 +65,14 @@ void sum_rising(const Relation& relation, int64_t own, const int32_t* places, co
                 int64_t length, const T* source, T* target) {
   for (int64_t i = 0; i < length;) {
     const int64_t distance = places[i] - own, most = std::min<int64_t>(length - i, runs[i]);
+    const int64_t high = distance + kBlock - 1;
+    if (most >= kBlock && relation.is_rising() && relation.holds(distance) && relation.holds(high) &&
+        !relation.is_constant(distance, high)) {
+      const Window& window = relation.rising(distance);
+      add_by_bucket<false>(source + i, relation.num_buckets() - window.first, window, target + window.first);
+      i += kBlock;
+      continue;
+    }
     const int64_t steps = std::min(most, relation.stepping_above(distance));
     T* place = target + relation.bucket(distance);
     if (steps > 1) {
