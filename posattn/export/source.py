@@ -32,7 +32,7 @@ def load_model(reference: str) -> MaskedLanguageModel:
 
 def _prepared(recipe: Recipe, weights: Path | None) -> MaskedLanguageModel:
     _check(recipe)
-    encoder = recipe.encoder.model_copy(update={"backend": "eager"})
+    encoder = recipe.encoder.model_copy(update={"backend": "eager", "unpad": False})
     recipe = recipe.model_copy(update={"encoder": encoder})
     if weights is None:
         return build(recipe).eval()
