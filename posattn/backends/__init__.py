@@ -8,6 +8,7 @@ from posattn.backends.eager import EagerBackend as EagerBackend
 from posattn.backends.eager import logits_by_term as logits_by_term
 from posattn.backends.eager import probabilities as probabilities
 from posattn.backends.sdpa import SDPABackend as SDPABackend
+from posattn.backends.triton import TritonBackend as TritonBackend
 
 registry = _backends
 names = registry.names
