@@ -105,12 +105,14 @@ class Job:
     def _shapes(self, size: TileSize) -> dict[str, Any]:
         is_fast = torch.get_float32_matmul_precision() != "highest"
         return {
-            "WIDTH": self.query.shape[3],
-            "BLOCK_WIDTH": max(triton.next_power_of_2(self.query.shape[3]), 16),
-            "VALUE_WIDTH": self.value.shape[3],
-            "BLOCK_VALUE": max(triton.next_power_of_2(self.value.shape[3]), 16),
-            "BLOCK_Q": size.queries,
-            "BLOCK_K": size.keys,
+            "SHAPE": (
+                self.query.shape[3],
+                max(triton.next_power_of_2(self.query.shape[3]), 16),
+                self.value.shape[3],
+                max(triton.next_power_of_2(self.value.shape[3]), 16),
+                size.queries,
+                size.keys,
+            ),
             "ACCUMULATE": exact(self.query.dtype),
             "PRECISION": "tf32" if self.query.dtype == torch.float32 and is_fast else "ieee",
             "num_warps": size.warps,

@@ -14,6 +14,7 @@ heads     first sequence, head and query of this launch, heads of the whole call
 chance    seed, threshold of a draw below which a probability is dropped, factor of those that are kept
 HAS       query slab, key slab, key bias
 RULES     visible keys, documents, window, causal, directions of heads
+SHAPE     width of queries and keys, the same padded; width of values, padded; queries and keys of a tile
 """
 
 import triton
@@ -30,6 +31,16 @@ from posattn.backends.triton_kernels.tile import (
     query_terms,
     visible_pairs,
 )
+
+
+@triton.jit
+def starts(tensors, strides, batch, head):
+    """Return where one head begins in each of four tensors."""
+    first, second, third, fourth = tensors
+    return (first + batch * strides[0][0] + head * strides[0][1],
+            second + batch * strides[1][0] + head * strides[1][1],
+            third + batch * strides[2][0] + head * strides[2][1],
+            fourth + batch * strides[3][0] + head * strides[3][1])  # fmt: skip
 
 
 @triton.jit
@@ -79,8 +90,7 @@ def ends_of(end, kind_stride, row_stride, rows, there, KIND: tl.constexpr):
 @triton.jit
 def tile_logits(query, key, scale, query_start, key_start, rows, columns, slabs, ends, places, limits,
                 is_left, sizes, KIND: tl.constexpr, HAS: tl.constexpr, RULES: tl.constexpr,
-                BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, ACCUMULATE: tl.constexpr,
-                PRECISION: tl.constexpr):  # fmt: skip
+                SHAPE: tl.constexpr, ACCUMULATE: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
     """Return the logits of a tile in units of log 2, minus infinity where hidden."""
     query_at, key_at, query_seen, key_seen, query_documents, key_documents, key_visible = places
     row_there, column_there = rows < sizes[0], columns < sizes[1]
@@ -102,11 +112,11 @@ def tile_logits(query, key, scale, query_start, key_start, rows, columns, slabs,
             column = tl.minimum(tl.maximum(apart, limits[0]), limits[1]) - limits[2]
         if HAS[0]:
             terms = query_terms(slabs[0], slabs[1], slabs[2], shift, query_start, column, there, KIND,
-                                BLOCK_Q, BLOCK_K)  # fmt: skip
+                                SHAPE)  # fmt: skip
             logits += terms.to(logits.dtype) * LOG2_E
         if HAS[1]:
             terms = key_terms(slabs[3], slabs[4], slabs[5], shift, key_start, column, there, KIND,
-                              BLOCK_Q, BLOCK_K)  # fmt: skip
+                              SHAPE)  # fmt: skip
             logits += terms.to(logits.dtype) * LOG2_E
     if HAS[2]:
         bias = tl.load(slabs[6] + columns, mask=column_there, other=0.0)

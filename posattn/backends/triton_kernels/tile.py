@@ -1,11 +1,11 @@
 """One tile of logits: the bias that is added to it, the pairs that are visible, what dropout keeps.
 
-A tile is BLOCK_Q queries by BLOCK_K keys. Keys of a tile are taken from the last to the first, so that
+Keys of a tile are taken from the last to the first, so that
 along a row of consecutive positions the distance rises by one. Four kinds of tile:
 
 LOW, HIGH   every pair is at or beyond the smallest, or largest, distance that is told apart: the bias
             is one number per query plus one number per key
-SHEAR       positions are consecutive on both sides: query i reads columns a + i .. a + i + BLOCK_K - 1 of
+SHEAR       positions are consecutive on both sides: XX a + i + BLOCK_K - 1 of
             its row of scores by distance, a run in memory; seen with a row length longer by one, the
             tile is a plain rectangle
 GENERAL     everything else, hidden pairs included: one column per pair
@@ -27,24 +27,24 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 
 @triton.jit
 def query_terms(slab, pitch, shear, shift, query_start, column, there, KIND: tl.constexpr,
-                BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr):  # fmt: skip
+                SHAPE: tl.constexpr):  # fmt: skip
     """Return the tile's numbers out of query scores by distance (SHEAR and GENERAL)."""
-    i = tl.arange(0, BLOCK_Q)[:, None]
+    i = tl.arange(0, SHAPE[4])[:, None]
     start = slab + query_start.to(tl.int64) * pitch
     if KIND == SHEAR:
-        run = tl.arange(0, BLOCK_K)[None, :]
-        return tl.load(start + tl.multiple_of(shift - (BLOCK_K - 1), ALIGNMENT) + i * shear + run)
+        run = tl.arange(0, SHAPE[5])[None, :]
+        return tl.load(start + tl.multiple_of(shift - (SHAPE[5] - 1), ALIGNMENT) + i * shear + run)
     return tl.load(start + i * pitch + column, mask=there, other=0.0)
 
 
 @triton.jit
 def key_terms(slab, pitch, shear, shift, key_start, column, there, KIND: tl.constexpr,
-              BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr):  # fmt: skip
+              SHAPE: tl.constexpr):  # fmt: skip
     """Return the tile's numbers out of key scores by distance, whose first column is one lower."""
-    j = BLOCK_K - 1 - tl.arange(0, BLOCK_K)
+    j = SHAPE[5] - 1 - tl.arange(0, SHAPE[5])
     start = slab + key_start.to(tl.int64) * pitch
     if KIND == SHEAR:
-        run = tl.arange(0, BLOCK_Q)[None, :]
+        run = tl.arange(0, SHAPE[4])[None, :]
         start += tl.multiple_of(shift + 1, ALIGNMENT)
         return tl.trans(tl.load(start + j[:, None] * shear + run))
     return tl.load(start + j[None, :] * pitch + column + 1, mask=there, other=0.0)
