@@ -39,7 +39,9 @@ class TritonBackend(AttentionBackend):
         said = Statement.of(call)
         reasons = [*_of_machine(call), *_of_numbers(call), *said.problems]
         if call.relative_values is not None:
-            reasons.append("it never forms the probabilities that relative values need (eager does)")
+            reasons.append(
+                "it never forms the probabilities that relative values need (eager does)"
+            )
         if not reasons and said.learns and self._plan(call, said).repeats:
             reasons.append(
                 "tokens of one text share a position, so scores by distance have no gradient here (sdpa, "
@@ -76,10 +78,16 @@ def _of_machine(call: AttentionCall) -> list[str]:
     device = call.query.device
     if device.type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
-        return [] if major >= 8 else [f"the GPU has compute capability {major}.{minor} (it takes 8.0 on)"]
+        return (
+            []
+            if major >= 8
+            else [f"the GPU has compute capability {major}.{minor} (it takes 8.0 on)"]
+        )
     if is_interpreted():
         return []
-    return [f"it runs on CUDA devices, not on {device.type} (with TRITON_INTERPRET=1, slowly, for tests)"]
+    return [
+        f"it runs on CUDA devices, not on {device.type} (with TRITON_INTERPRET=1, slowly, for tests)"
+    ]
 
 
 def _of_numbers(call: AttentionCall) -> list[str]:

@@ -58,9 +58,14 @@ class Statement:
         for rule in call.visibility.rules:
             said.hide(rule)
         for what, found in (("bias", said.distances), ("visibility", said.seen)):
-            if len({_identity(one) for one in found}) > 1:
-                said.problems.append(f"the {what} is about distances of several kinds (it takes one)")
-        for what, several in (("document", len(said.documents)), ("direction", len(set(said.directions)))):
+            if not all(_are_same(found[0], other) for other in found[1:]):
+                said.problems.append(
+                    f"the {what} is about distances of several kinds (it takes one)"
+                )
+        for what, several in (
+            ("document", len(said.documents)),
+            ("direction", len(set(said.directions))),
+        ):
             if several > 1:
                 said.problems.append(f"several {what} rules (it takes one)")
         return said
@@ -78,7 +83,9 @@ class Statement:
     @singledispatchmethod
     def add(self, part: AttentionBias) -> None:
         """Take in one part of the bias."""
-        self.problems.append(f"a bias of type {type(part).__name__}, which it cannot look up by distance")
+        self.problems.append(
+            f"a bias of type {type(part).__name__}, which it cannot look up by distance"
+        )
 
     @add.register
     def _(self, part: QueryScores) -> None:
@@ -105,7 +112,9 @@ class Statement:
     @singledispatchmethod
     def hide(self, rule: VisibilityRule) -> None:
         """Take in one rule of visibility."""
-        self.problems.append(f"a visibility rule of type {type(rule).__name__}, which it has no kernel for")
+        self.problems.append(
+            f"a visibility rule of type {type(rule).__name__}, which it has no kernel for"
+        )
 
     @hide.register
     def _(self, rule: Padding) -> None:
@@ -143,11 +152,24 @@ class Statement:
         kept = self.seen if into is None else into
         if not isinstance(distance, Distances):
             self.problems.append(f"the {what} is not about distances between positions")
-        elif any(one.is_floating_point() for one in (distance.query_positions, distance.key_positions)):
+        elif any(
+            one.is_floating_point() for one in (distance.query_positions, distance.key_positions)
+        ):
             self.problems.append(f"the {what} is about positions that are no integers")
         else:
             kept.append(distance)
 
 
-def _identity(distance: Distances) -> tuple[int, int]:
-    return id(distance.query_positions), id(distance.key_positions)
+def _are_same(one: Distances, other: Distances) -> bool:
+    """Return whether both are the same distances; compares positions only if they are other tensors."""
+    pairs = (
+        (one.query_positions, other.query_positions),
+        (one.key_positions, other.key_positions),
+    )
+    if all(mine is its for mine, its in pairs):
+        return one.reach == other.reach
+    if torch.compiler.is_compiling():
+        return False
+    return one.largest == other.largest and all(
+        mine.shape == its.shape and torch.equal(mine, its) for mine, its in pairs
+    )

@@ -6,6 +6,8 @@ lies at the saturated ends is summed in registers and goes to the row's first an
 of padding (position -1) share a distance to each key: their sum is added to that column at the end.
 """
 
+from typing import no_type_check
+
 import triton
 import triton.language as tl
 
@@ -20,6 +22,7 @@ from posattn.backends.triton_kernels.tile import GENERAL, LOW, kept, load_rows, 
 
 
 @triton.jit
+@no_type_check
 def gradients_of_tile(logits, grad, value, log_sum, delta, chance, heads, batch, head, rows, columns,
                       DROPS: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
     """Return the probabilities after dropout and the gradient of the logits."""
@@ -34,13 +37,18 @@ def gradients_of_tile(logits, grad, value, log_sum, delta, chance, heads, batch,
 
 
 @triton.jit
+@no_type_check
 def query_backward_kernel(query, key, value, grad, log_sums, deltas, of_query, band, strides, slabs, ends,
                           places, tiles, sizes, band_pitch, band_shear, scale, limits, heads, chance,
                           HAS: tl.constexpr, RULES: tl.constexpr, BANDS: tl.constexpr,
                           DROPS: tl.constexpr, SHAPE: tl.constexpr, ACCUMULATE: tl.constexpr,
                           PRECISION: tl.constexpr):  # fmt: skip
     """Write the gradient of the queries and, if `BANDS`, of their scores by distance."""
-    block, head, batch = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)
+    block, head, batch = (
+        tl.program_id(0),
+        tl.program_id(1).to(tl.int64),
+        tl.program_id(2).to(tl.int64),
+    )
     query_start = block * SHAPE[4]
     rows = query_start + tl.arange(0, SHAPE[4])
     row_there = rows < sizes[0]
@@ -55,8 +63,8 @@ def query_backward_kernel(query, key, value, grad, log_sums, deltas, of_query, b
     grad_tile = load_rows(grad, rows, strides[3][2], row_there, SHAPE[2], SHAPE[3], True)
     log_sum = tl.load(log_sums + line + rows, mask=row_there, other=float("inf"))
     delta = tl.load(deltas + line + rows, mask=row_there, other=0.0)
-    total = tl.zeros([SHAPE[4], SHAPE[1]], ACCUMULATE)
-    at_low, at_high = tl.zeros([SHAPE[4]], ACCUMULATE), tl.zeros([SHAPE[4]], ACCUMULATE)
+    total = tl.full([SHAPE[4], SHAPE[1]], 0.0, ACCUMULATE)
+    at_low, at_high = tl.full([SHAPE[4]], 0.0, ACCUMULATE), tl.full([SHAPE[4]], 0.0, ACCUMULATE)
     begin = 0
     for kind in tl.static_range(4):
         end = tl.load(kind_ends + kind)
@@ -81,19 +89,26 @@ def query_backward_kernel(query, key, value, grad, log_sums, deltas, of_query, b
                         band, band_pitch, band_shear, of_logits, logits, query_start, key_start, rows,
                         columns, sizes, of_places, limits, at_low, at_high, kind, SHAPE)  # fmt: skip
         begin = end
-    store_rows(of_query + line * SHAPE[0], rows, SHAPE[0], row_there, total * scale[0], SHAPE[0], SHAPE[1])
+    store_rows(
+        of_query + line * SHAPE[0], rows, SHAPE[0], row_there, total * scale[0], SHAPE[0], SHAPE[1]
+    )
     if BANDS:
         write_ends(band, band_pitch, tl.arange(0, SHAPE[4]), row_there, at_low, at_high)
 
 
 @triton.jit
+@no_type_check
 def key_backward_kernel(query, key, value, grad, log_sums, deltas, of_key, of_value, of_bias, band, strides,
                         slabs, ends, places, tiles, sizes, band_pitch, band_shear, scale, limits, heads,
                         chance, HAS: tl.constexpr, RULES: tl.constexpr, BANDS: tl.constexpr,
                         DROPS: tl.constexpr, SHAPE: tl.constexpr, ACCUMULATE: tl.constexpr,
                         PRECISION: tl.constexpr):  # fmt: skip
     """Write the gradients of keys, values, key bias and, if `BANDS`, of key scores by distance."""
-    block, head, batch = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)
+    block, head, batch = (
+        tl.program_id(0),
+        tl.program_id(1).to(tl.int64),
+        tl.program_id(2).to(tl.int64),
+    )
     key_start = block * SHAPE[5]
     columns = key_start + SHAPE[5] - 1 - tl.arange(0, SHAPE[5])
     column_there = columns < sizes[1]
@@ -108,10 +123,13 @@ def key_backward_kernel(query, key, value, grad, log_sums, deltas, of_key, of_va
     listed, kind_ends = list_of(tiles, batch, is_left, block, RULES[4])
     key_tile = load_rows(key, columns, strides[1][2], column_there, SHAPE[0], SHAPE[1], True)
     value_tile = load_rows(value, columns, strides[2][2], column_there, SHAPE[2], SHAPE[3], True)
-    key_total = tl.zeros([SHAPE[5], SHAPE[1]], ACCUMULATE)
-    value_total = tl.zeros([SHAPE[5], SHAPE[3]], ACCUMULATE)
-    bias_total, of_padding = tl.zeros([SHAPE[5]], ACCUMULATE), tl.zeros([SHAPE[5]], ACCUMULATE)
-    at_low, at_high = tl.zeros([SHAPE[5]], ACCUMULATE), tl.zeros([SHAPE[5]], ACCUMULATE)
+    key_total = tl.full([SHAPE[5], SHAPE[1]], 0.0, ACCUMULATE)
+    value_total = tl.full([SHAPE[5], SHAPE[3]], 0.0, ACCUMULATE)
+    bias_total, of_padding = (
+        tl.full([SHAPE[5]], 0.0, ACCUMULATE),
+        tl.full([SHAPE[5]], 0.0, ACCUMULATE),
+    )
+    at_low, at_high = tl.full([SHAPE[5]], 0.0, ACCUMULATE), tl.full([SHAPE[5]], 0.0, ACCUMULATE)
     begin = 0
     for kind in tl.static_range(4):
         end = tl.load(kind_ends + kind)
@@ -138,12 +156,23 @@ def key_backward_kernel(query, key, value, grad, log_sums, deltas, of_key, of_va
                     bias_total += tl.sum(of_logits, 0)
                 if BANDS:
                     at_low, at_high, of_padding = write_by_key(
-                        band, band_pitch, band_shear, of_logits, logits, query_start, key_start, rows, columns,
-                        sizes, of_places, limits, at_low, at_high, of_padding, kind, SHAPE)  # fmt: skip
+                        band, band_pitch, band_shear, of_logits, logits, query_start, key_start, rows,
+                        columns, sizes, of_places, limits, at_low, at_high, of_padding, kind,
+                        SHAPE)  # fmt: skip
         begin = end
     line *= sizes[1]
-    store_rows(of_key + line * SHAPE[0], columns, SHAPE[0], column_there, key_total * scale[0], SHAPE[0], SHAPE[1])
-    store_rows(of_value + line * SHAPE[2], columns, SHAPE[2], column_there, value_total, SHAPE[2], SHAPE[3])
+    store_rows(
+        of_key + line * SHAPE[0],
+        columns,
+        SHAPE[0],
+        column_there,
+        key_total * scale[0],
+        SHAPE[0],
+        SHAPE[1],
+    )
+    store_rows(
+        of_value + line * SHAPE[2], columns, SHAPE[2], column_there, value_total, SHAPE[2], SHAPE[3]
+    )
     if HAS[2]:
         tl.store(of_bias + line + columns, bias_total, mask=column_there)
     if BANDS:

@@ -1,12 +1,15 @@
 """Where the gradient of a tile of logits goes in the gradient of scores by distance."""
 
+from typing import no_type_check
+
 import triton
 import triton.language as tl
 
-from posattn.backends.triton_kernels.tile import ALIGNMENT, GENERAL, HIGH, LOW, SHEAR
+from posattn.backends.triton_kernels.tile import ALIGNMENT, HIGH, LOW, SHEAR
 
 
 @triton.jit
+@no_type_check
 def split(of_logits, at_query, at_key, limits):
     """Return what lies beyond each end, which pairs lie between, and the column of each."""
     apart = at_query[:, None] - at_key[None, :]
@@ -18,8 +21,9 @@ def split(of_logits, at_query, at_key, limits):
 
 
 @triton.jit
-def write_by_query(band, pitch, shear, of_logits, logits, query_start, key_start, rows, columns, sizes, places,
-                   limits, at_low, at_high, KIND: tl.constexpr, SHAPE: tl.constexpr):  # fmt: skip
+@no_type_check
+def write_by_query(band, pitch, shear, of_logits, logits, query_start, key_start, rows, columns, sizes,
+                   places, limits, at_low, at_high, KIND: tl.constexpr, SHAPE: tl.constexpr):  # fmt: skip
     """Write the tile into the rows of its queries; return the sums beyond both ends, with this tile's."""
     i = tl.arange(0, SHAPE[4])[:, None]
     if KIND == LOW:
@@ -43,8 +47,9 @@ def write_by_query(band, pitch, shear, of_logits, logits, query_start, key_start
 
 
 @triton.jit
-def write_by_key(band, pitch, shear, of_logits, logits, query_start, key_start, rows, columns, sizes, places,
-                 limits, at_low, at_high, of_padding, KIND: tl.constexpr,
+@no_type_check
+def write_by_key(band, pitch, shear, of_logits, logits, query_start, key_start, rows, columns, sizes,
+                 places, limits, at_low, at_high, of_padding, KIND: tl.constexpr,
                  SHAPE: tl.constexpr):  # fmt: skip
     """Write the tile into the rows of its keys; return the sums beyond both ends and of padding."""
     j = SHAPE[5] - 1 - tl.arange(0, SHAPE[5])
@@ -68,11 +73,14 @@ def write_by_key(band, pitch, shear, of_logits, logits, query_start, key_start, 
         at_low += tl.sum(below, 0)
         at_high += tl.sum(above, 0)
         seen = between & is_token & (logits > float("-inf"))
-        tl.store(band + j[None, :] * pitch + column + 1, of_tokens.to(band.dtype.element_ty), mask=seen)
+        tl.store(
+            band + j[None, :] * pitch + column + 1, of_tokens.to(band.dtype.element_ty), mask=seen
+        )
     return at_low, at_high, of_padding
 
 
 @triton.jit
+@no_type_check
 def add_padding(band, pitch, of_padding, columns, there, places, limits, at_low, at_high,
                 SHAPE: tl.constexpr):  # fmt: skip
     """Add what padding queries (position -1) sum up to; return the sums beyond both ends with it."""
@@ -88,6 +96,7 @@ def add_padding(band, pitch, of_padding, columns, there, places, limits, at_low,
 
 
 @triton.jit
+@no_type_check
 def write_ends(band, pitch, local, there, at_low, at_high):
     """Write the sums beyond both ends into the first and the last column of each row."""
     tl.store(band + local * pitch, at_low.to(band.dtype.element_ty), mask=there)

@@ -16,12 +16,14 @@ class Piece(NamedTuple):
 
 
 def pieces(batch: int, heads: int, tokens: int, bytes_per_token: int, step: int) -> Iterator[Piece]:
-    """Yield pieces that cover all; tokens are only split, at multiples of `step`, where one head is too large."""
+    """Yield pieces that cover all; tokens are split, at multiples of `step`, if one head is too large."""
     per_head = tokens * bytes_per_token
-    sequences = max(WORKING_MEMORY // max(per_head * heads, 1), 0)
+    sequences = WORKING_MEMORY // max(per_head * heads, 1)
     if sequences:
         for start in range(0, batch, sequences):
-            yield Piece(slice(start, min(start + sequences, batch)), slice(0, heads), slice(0, tokens))
+            yield Piece(
+                slice(start, min(start + sequences, batch)), slice(0, heads), slice(0, tokens)
+            )
         return
     at_once = max(WORKING_MEMORY // per_head, 1)
     in_step = max(WORKING_MEMORY // (bytes_per_token * step), 1) * step

@@ -1,5 +1,7 @@
 """Attention forward: one program per block of queries, online softmax over the tiles of its list."""
 
+from typing import no_type_check
+
 import triton
 import triton.language as tl
 
@@ -8,11 +10,16 @@ from posattn.backends.triton_kernels.tile import GENERAL, LOW, kept, load_rows, 
 
 
 @triton.jit
+@no_type_check
 def forward_kernel(query, key, value, out, log_sums, strides, slabs, ends, places, tiles, sizes, scale,
                    limits, heads, chance, HAS: tl.constexpr, RULES: tl.constexpr, DROPS: tl.constexpr,
                    SHAPE: tl.constexpr, ACCUMULATE: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
     """Write the attended values and log2 of the sum of exponentials, infinite if a query is blind."""
-    block, head, batch = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)
+    block, head, batch = (
+        tl.program_id(0),
+        tl.program_id(1).to(tl.int64),
+        tl.program_id(2).to(tl.int64),
+    )
     query_start = block * SHAPE[4]
     rows = query_start + tl.arange(0, SHAPE[4])
     row_there = rows < sizes[0]
@@ -23,8 +30,8 @@ def forward_kernel(query, key, value, out, log_sums, strides, slabs, ends, place
     listed, kind_ends = list_of(tiles, batch, is_left, block, RULES[4])
     query_tile = load_rows(query, rows, strides[0][2], row_there, SHAPE[0], SHAPE[1], True)
     highest = tl.full([SHAPE[4]], float("-inf"), ACCUMULATE)
-    total = tl.zeros([SHAPE[4]], ACCUMULATE)
-    attended = tl.zeros([SHAPE[4], SHAPE[3]], ACCUMULATE)
+    total = tl.full([SHAPE[4]], 0.0, ACCUMULATE)
+    attended = tl.full([SHAPE[4], SHAPE[3]], 0.0, ACCUMULATE)
     begin = 0
     for kind in tl.static_range(4):
         end = tl.load(kind_ends + kind)
@@ -53,7 +60,15 @@ def forward_kernel(query, key, value, out, log_sums, strides, slabs, ends, place
         begin = end
     sees = total > 0
     total = tl.where(sees, total, 1.0)
-    store_rows(out, rows, strides[3][2], row_there, attended * (chance[2] / total)[:, None], SHAPE[2], SHAPE[3])
+    store_rows(
+        out,
+        rows,
+        strides[3][2],
+        row_there,
+        attended * (chance[2] / total)[:, None],
+        SHAPE[2],
+        SHAPE[3],
+    )
     log_sum = tl.where(sees, highest + tl.log2(total), float("inf"))
     line = (batch * tl.num_programs(1) + head) * sizes[0]
     tl.store(log_sums + line + rows, log_sum, mask=row_there)

@@ -36,7 +36,12 @@ class Wanted(NamedTuple):
 
 
 def by_query(
-    job: Job, outcome: Outcome, size: TileSize, tiles: Tiles, tables: list[Wanted], heads: list[Wanted]
+    job: Job,
+    outcome: Outcome,
+    size: TileSize,
+    tiles: Tiles,
+    tables: list[Wanted],
+    heads: list[Wanted],
 ) -> Tensor:
     """Return the gradient of the queries; fill in those of query scores and of scores by head."""
     columns, (_, num_heads, _, _) = job.columns(size), job.shape

@@ -53,7 +53,9 @@ class Job:
         """Return the columns of query scores by distance."""
         return columns_between(self.low, self.high, self.reach, size.queries, size.keys)
 
-    def pieces(self, size: TileSize, band: Tensor | None = None, by_key: bool = False) -> list[Piece]:
+    def pieces(
+        self, size: TileSize, band: Tensor | None = None, by_key: bool = False
+    ) -> list[Piece]:
         """Return pieces whose scores by distance fit into the working memory, with such a gradient."""
         batch, heads, queries, keys = self.shape
         tables = [*self.query_parts[:1], *self.key_parts[:1]]

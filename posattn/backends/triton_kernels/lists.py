@@ -1,5 +1,7 @@
 """Which tiles a block has to visit, by kind: wholly hidden tiles are in no list."""
 
+from typing import no_type_check
+
 import triton
 import triton.language as tl
 
@@ -17,6 +19,7 @@ FAR = tl.constexpr(2**30)
 
 
 @triton.jit
+@no_type_check
 def block_bounds(at, seen, documents, visible, bounds, length, HAS_DOCUMENTS: tl.constexpr,
                  HAS_VISIBLE: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
     """Write what is common to a block of tokens: where it starts, its extremes, whether all count."""
@@ -46,6 +49,7 @@ def block_bounds(at, seen, documents, visible, bounds, length, HAS_DOCUMENTS: tl
 
 
 @triton.jit
+@no_type_check
 def tile_lists(query_bounds, key_bounds, lists, counts, num_own, num_other, num_batches, low, high, first,
                window, HAS_BIAS: tl.constexpr, RULES: tl.constexpr, BY_KEY: tl.constexpr,
                OTHERS: tl.constexpr):  # fmt: skip
@@ -88,7 +92,9 @@ def tile_lists(query_bounds, key_bounds, lists, counts, num_own, num_other, num_
         apart = tl.load(queries, mask=some, other=0) - tl.load(keys, mask=some, other=0)
         shears = (runs != 0) & ((apart + 1 - first) % ALIGNMENT == 0)
         band = tl.where(shears, SHEAR, GENERAL)
-        kind = tl.where(full, tl.where(most <= low, LOW, tl.where(least >= high, HIGH, band)), GENERAL)
+        kind = tl.where(
+            full, tl.where(most <= low, LOW, tl.where(least >= high, HIGH, band)), GENERAL
+        )
     start = (line * num_own + own).to(tl.int64)
     end = 0
     for which in tl.static_range(NUM_KINDS):

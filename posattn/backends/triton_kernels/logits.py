@@ -17,6 +17,8 @@ RULES     visible keys, documents, window, causal, directions of heads
 SHAPE     width of queries and keys, the same padded; width of values, padded; queries and keys of a tile
 """
 
+from typing import no_type_check
+
 import triton
 import triton.language as tl
 
@@ -34,6 +36,7 @@ from posattn.backends.triton_kernels.tile import (
 
 
 @triton.jit
+@no_type_check
 def starts(tensors, strides, batch, head):
     """Return where one head begins in each of four tensors."""
     first, second, third, fourth = tensors
@@ -44,6 +47,7 @@ def starts(tensors, strides, batch, head):
 
 
 @triton.jit
+@no_type_check
 def of_head(slabs, ends, batch, head):
     """Return slabs and ends of one head."""
     query_slab, query_batch, query_head, query_pitch, query_shear = slabs[0]
@@ -61,6 +65,7 @@ def of_head(slabs, ends, batch, head):
 
 
 @triton.jit
+@no_type_check
 def places_of(places, batch):
     """Return positions, documents and visibility of one sequence."""
     query_at, key_at, query_seen, key_seen, query_documents, key_documents, key_visible = places[:7]
@@ -70,6 +75,7 @@ def places_of(places, batch):
 
 
 @triton.jit
+@no_type_check
 def list_of(tiles, batch, is_left, block, DIRECTIONS: tl.constexpr):
     """Return where the tiles of a block are listed, and where each kind's end is."""
     line = batch * tiles[3] + block
@@ -79,6 +85,7 @@ def list_of(tiles, batch, is_left, block, DIRECTIONS: tl.constexpr):
 
 
 @triton.jit
+@no_type_check
 def ends_of(end, kind_stride, row_stride, rows, there, KIND: tl.constexpr):
     """Return the scores of tokens at the end that a LOW or HIGH tile lies at, in units of log 2."""
     start = end
@@ -88,6 +95,7 @@ def ends_of(end, kind_stride, row_stride, rows, there, KIND: tl.constexpr):
 
 
 @triton.jit
+@no_type_check
 def tile_logits(query, key, scale, query_start, key_start, rows, columns, slabs, ends, places, limits,
                 is_left, sizes, KIND: tl.constexpr, HAS: tl.constexpr, RULES: tl.constexpr,
                 SHAPE: tl.constexpr, ACCUMULATE: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
@@ -96,7 +104,7 @@ def tile_logits(query, key, scale, query_start, key_start, rows, columns, slabs,
     row_there, column_there = rows < sizes[0], columns < sizes[1]
     there = row_there[:, None] & column_there[None, :]
     logits = tl.dot(query, tl.trans(key), input_precision=PRECISION, out_dtype=ACCUMULATE) * scale
-    if (HAS[0] or HAS[1]) and KIND == LOW or KIND == HIGH:
+    if KIND == HIGH or ((HAS[0] or HAS[1]) and KIND == LOW):
         if HAS[0]:
             logits += ends_of(ends[0], ends[1], ends[2], rows, row_there, KIND)[:, None]
         if HAS[1]:

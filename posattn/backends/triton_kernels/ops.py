@@ -13,12 +13,7 @@ from torch import Tensor
 
 from posattn.backends.triton_kernels import gradients, launch
 from posattn.backends.triton_kernels.launch import Job
-from posattn.backends.triton_kernels.sizes import (
-    TileSize,
-    backward_size,
-    fitted,
-    forward_size,
-)
+from posattn.backends.triton_kernels.sizes import TileSize
 from posattn.backends.triton_kernels.slabs import Part, columns_between
 from posattn.backends.triton_kernels.tiling import Places, Rules, Tiles, list_tiles
 
@@ -98,7 +93,7 @@ def attention(
     """Return the attended values, and log2 of the sum of exponentials of each query.
 
     `numbers` are the scale and the share of probabilities dropped; `lists` the tiles of the forward pass,
-    then by query and by key of the backward pass; `sizes` those tiles' shapes, forward and backward;
+    then by query and by key of the backward pass; `sizes` the tiles' shapes in these three;
     `wanted` says of which scores a gradient is wanted.
     """
     job = _job(query, key, value, scores, rows, kinds, places, rules, bounds, seed, numbers)
@@ -107,9 +102,13 @@ def attention(
 
 
 @attention.register_fake
-def _attention_shape(query: Tensor, key: Tensor, value: Tensor, *rest: object) -> tuple[Tensor, Tensor]:
+def _attention_shape(
+    query: Tensor, key: Tensor, value: Tensor, *rest: object
+) -> tuple[Tensor, Tensor]:
     exact = torch.float64 if query.dtype == torch.float64 else torch.float32
-    return query.new_empty(*query.shape[:3], value.shape[3]), query.new_empty(query.shape[:3], dtype=exact)
+    return query.new_empty(*query.shape[:3], value.shape[3]), query.new_empty(
+        query.shape[:3], dtype=exact
+    )
 
 
 @torch.library.custom_op("posattn_triton::attention_backward", mutates_args=())
@@ -134,9 +133,12 @@ def attention_backward(
 ) -> list[Tensor]:
     """Return the gradients of query, key, value and of the scores; empty where none is wanted."""
     job = _job(query, key, value, scores, rows, kinds, places, rules, bounds, seed, numbers)
-    size, outcome = TileSize(*sizes[4:]), gradients.Outcome.of(job, grad, out, log_sums)
+    of_query_size, of_key_size = TileSize(*sizes[4:8]), TileSize(*sizes[8:])
+    outcome = gradients.Outcome.of(job, grad, out, log_sums)
     parts = [
-        gradients.Wanted(Part(_with_axes(one), row), torch.empty_like(one, memory_format=torch.contiguous_format))
+        gradients.Wanted(
+            Part(_with_axes(one), row), torch.empty_like(one, memory_format=torch.contiguous_format)
+        )
         for one, row in zip(scores, rows, strict=True)
     ]
 
@@ -145,13 +147,22 @@ def attention_backward(
         return [part for part, its, wants in chosen if its == kind and wants]
 
     of_query = gradients.by_query(
-        job, outcome, size, Tiles(lists[2], lists[3], size.queries), of_kind(BY_QUERY), of_kind(BY_HEAD)
+        job,
+        outcome,
+        of_query_size,
+        Tiles(lists[2], lists[3], of_query_size.queries),
+        of_kind(BY_QUERY),
+        of_kind(BY_HEAD),
     )
     of_key, of_value, of_bias = gradients.by_key(
-        job, outcome, size, Tiles(lists[4], lists[5], size.keys), of_kind(BY_KEY)
+        job, outcome, of_key_size, Tiles(lists[4], lists[5], of_key_size.keys), of_kind(BY_KEY)
     )
     found = [
-        part.gradient.new_empty(0) if not wants else of_bias.to(part.gradient.dtype) if kind == KEY_BIAS else part.gradient
+        part.gradient.new_empty(0)
+        if not wants
+        else of_bias.to(part.gradient.dtype)
+        if kind == KEY_BIAS
+        else part.gradient
         for part, kind, wants in zip(parts, kinds, wanted, strict=True)
     ]
     return [of_query, of_key, of_value, *found]
@@ -174,7 +185,9 @@ def _attention_backward_shape(
         torch.empty_like(one, memory_format=torch.contiguous_format) if wants else one.new_empty(0)
         for one, wants in zip(scores, wanted, strict=True)
     ]
-    return [torch.empty_like(one, memory_format=torch.contiguous_format) for one in (query, key, value)] + of_scores
+    return [
+        torch.empty_like(one, memory_format=torch.contiguous_format) for one in (query, key, value)
+    ] + of_scores
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

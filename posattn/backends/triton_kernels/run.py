@@ -5,7 +5,13 @@ from torch import Tensor
 
 from posattn.backends.base import AttentionCall
 from posattn.backends.triton_kernels import ops
-from posattn.backends.triton_kernels.sizes import TileSize, backward_size, fitted, forward_size
+from posattn.backends.triton_kernels.sizes import (
+    TileSize,
+    by_key_size,
+    by_query_size,
+    fitted,
+    forward_size,
+)
 from posattn.backends.triton_plan import Plan
 from posattn.backends.triton_statement import Statement
 from posattn.shapes import QueryHeads
@@ -64,9 +70,11 @@ def _inner(heads: Tensor) -> Tensor:
     return heads if heads.stride(-1) == 1 else heads.contiguous()
 
 
-def _sizes(call: AttentionCall) -> tuple[TileSize, TileSize]:
+def _sizes(call: AttentionCall) -> list[TileSize]:
     width = max(call.query.shape[-1], call.value.shape[-1])
-    return forward_size(width, call.query.dtype), backward_size(width, call.query.dtype)
+    return [
+        choose(width, call.query.dtype) for choose in (forward_size, by_query_size, by_key_size)
+    ]
 
 
 def _tile(call: AttentionCall, size: TileSize, tile: tuple[int, int] | None) -> TileSize:
@@ -83,7 +91,7 @@ def _lists(plan: Plan, sizes: list[TileSize], rows: list[Tensor]) -> tuple[list[
         shared = plan.places, plan.rules, bounds, max(reach, 0)
         found = [
             one
-            for size, by_key in ((sizes[0], False), (sizes[1], False), (sizes[1], True))
+            for size, by_key in zip(sizes, (False, False, True), strict=True)
             for one in ops.tiles(*shared, list(size), by_key, bool(plan.rows))
         ]
         plan.lists[key] = [*found, bounds]

@@ -22,11 +22,18 @@ def forward_size(width: int, dtype: torch.dtype) -> TileSize:
     return TileSize(128, 64, 8 if width > 64 else 4, 3 if width <= 64 else 2)
 
 
-def backward_size(width: int, dtype: torch.dtype) -> TileSize:
-    """Return the tiles of both backward passes."""
+def by_query_size(width: int, dtype: torch.dtype) -> TileSize:
+    """Return the tiles of the backward pass that goes by blocks of queries."""
     if dtype.itemsize > 2:
         return TileSize(32 if width > 64 else 64, 32, 4, 1)
-    return TileSize(64, 64, 4, 2 if width <= 64 else 1)
+    return TileSize(64, 64, 4 if width <= 64 else 8, 2 if width <= 64 else 1)
+
+
+def by_key_size(width: int, dtype: torch.dtype) -> TileSize:
+    """Return the tiles of the backward pass that goes by blocks of keys."""
+    if dtype.itemsize > 2:
+        return TileSize(32, 32 if width > 64 else 64, 4, 1)
+    return TileSize(64, 64, 4 if width <= 64 else 8, 1)
 
 
 def fitted(size: TileSize, num_queries: int, num_keys: int) -> TileSize:

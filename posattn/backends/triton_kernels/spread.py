@@ -1,10 +1,13 @@
 """Scores by bucket to scores by distance, and the gradient back: a sum of columns, in a fixed order."""
 
+from typing import no_type_check
+
 import triton
 import triton.language as tl
 
 
 @triton.jit
+@no_type_check
 def spread_kernel(scores, row, slab, strides, pitch, num_rows, low, high, first, reach,
                   ADDS: tl.constexpr, ACCUMULATE: tl.constexpr, BLOCK_ROWS: tl.constexpr,
                   BLOCK: tl.constexpr):  # fmt: skip
@@ -26,6 +29,7 @@ def spread_kernel(scores, row, slab, strides, pitch, num_rows, low, high, first,
 
 
 @triton.jit
+@no_type_check
 def fold_kernel(band, order, starts, scores, pitch, num_rows, num_buckets, BLOCK_ROWS: tl.constexpr,
                 BLOCK: tl.constexpr, ACCUMULATE: tl.constexpr):  # fmt: skip
     """Write for each bucket the sum of its columns: `order` lists columns by bucket from `starts` on."""
@@ -36,9 +40,11 @@ def fold_kernel(band, order, starts, scores, pitch, num_rows, num_buckets, BLOCK
     count = tl.load(starts + buckets + 1, mask=there, other=0) - begin
     line = band + rows[:, None].to(tl.int64) * pitch
     total = tl.zeros([BLOCK_ROWS, BLOCK], ACCUMULATE)
-    for which in range(0, tl.max(count, 0)):
+    for which in range(tl.max(count, 0)):
         more = which < count
         column = tl.load(order + begin + which, mask=more, other=0)
-        total += tl.load(line + column[None, :], mask=row_there & more[None, :], other=0.0).to(ACCUMULATE)
+        total += tl.load(line + column[None, :], mask=row_there & more[None, :], other=0.0).to(
+            ACCUMULATE
+        )
     target = scores + rows[:, None].to(tl.int64) * num_buckets + buckets[None, :]
     tl.store(target, total.to(scores.dtype.element_ty), mask=row_there & there[None, :])

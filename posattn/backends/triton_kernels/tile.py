@@ -1,17 +1,19 @@
 """One tile of logits: the bias that is added to it, the pairs that are visible, what dropout keeps.
 
-Keys of a tile are taken from the last to the first, so that
-along a row of consecutive positions the distance rises by one. Four kinds of tile:
+Keys of a tile are taken from the last to the first, so that along a row of consecutive positions the
+distance rises by one. Four kinds of tile:
 
 LOW, HIGH   every pair is at or beyond the smallest, or largest, distance that is told apart: the bias
             is one number per query plus one number per key
-SHEAR       positions are consecutive on both sides: XX a + i + BLOCK_K - 1 of
-            its row of scores by distance, a run in memory; seen with a row length longer by one, the
-            tile is a plain rectangle
+SHEAR       positions are consecutive on both sides: what query i reads of its row of scores by distance
+            is a run in memory that starts one later than that of query i - 1; seen with a row length
+            longer by one, the tile is a plain rectangle
 GENERAL     everything else, hidden pairs included: one column per pair
 
 LOW, HIGH and SHEAR tiles hide nothing.
 """
+
+from typing import no_type_check
 
 import triton
 import triton.language as tl
@@ -26,6 +28,7 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
+@no_type_check
 def query_terms(slab, pitch, shear, shift, query_start, column, there, KIND: tl.constexpr,
                 SHAPE: tl.constexpr):  # fmt: skip
     """Return the tile's numbers out of query scores by distance (SHEAR and GENERAL)."""
@@ -38,6 +41,7 @@ def query_terms(slab, pitch, shear, shift, query_start, column, there, KIND: tl.
 
 
 @triton.jit
+@no_type_check
 def key_terms(slab, pitch, shear, shift, key_start, column, there, KIND: tl.constexpr,
               SHAPE: tl.constexpr):  # fmt: skip
     """Return the tile's numbers out of key scores by distance, whose first column is one lower."""
@@ -51,6 +55,7 @@ def key_terms(slab, pitch, shear, shift, key_start, column, there, KIND: tl.cons
 
 
 @triton.jit
+@no_type_check
 def visible_pairs(rows, columns, there, query_seen, key_seen, query_documents, key_documents, key_visible,
                   window, is_left, RULES: tl.constexpr, sizes):  # fmt: skip
     """Return which pairs of a GENERAL tile are visible; `RULES` says which rules there are."""
@@ -78,16 +83,20 @@ def visible_pairs(rows, columns, there, query_seen, key_seen, query_documents, k
 
 
 @triton.jit
+@no_type_check
 def kept(chance, heads, batch, head, rows, columns):
     """Return which probabilities dropout keeps: a counter-based draw per pair, the same in backward."""
     seed, threshold, _ = chance
     zero = tl.zeros([rows.shape[0], columns.shape[0]], tl.int32)
     which = ((heads[0] + batch) * heads[3] + heads[1] + head).to(tl.int32) + zero
-    draw, _, _, _ = tl.philox(tl.load(seed), columns[None, :] + zero, rows[:, None] + heads[2] + zero, which, zero, 7)
+    draw, _, _, _ = tl.philox(
+        tl.load(seed), columns[None, :] + zero, rows[:, None] + heads[2] + zero, which, zero, 7
+    )
     return draw.to(tl.uint32, bitcast=True) >= threshold.to(tl.uint32)
 
 
 @triton.jit
+@no_type_check
 def load_rows(start, rows, stride, there, WIDTH: tl.constexpr, BLOCK_WIDTH: tl.constexpr,
               MASKED: tl.constexpr):  # fmt: skip
     """Return rows of a matrix of any width, padded with zeros to a power of two."""
@@ -103,6 +112,7 @@ def load_rows(start, rows, stride, there, WIDTH: tl.constexpr, BLOCK_WIDTH: tl.c
 
 
 @triton.jit
+@no_type_check
 def store_rows(start, rows, stride, there, values, WIDTH: tl.constexpr, BLOCK_WIDTH: tl.constexpr):
     """Write rows of a matrix of any width out of a padded tile."""
     channel = tl.arange(0, BLOCK_WIDTH)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
-import torch
 import triton
 from torch import Tensor
 
@@ -76,7 +75,7 @@ class Tiles:
 
     def piece(self, piece: Piece, places: Places) -> tuple[Any, ...]:
         """Return the lists of a piece with their strides, counted in blocks."""
-        groups, batches, blocks, length = self.lists.shape
+        _, batches, blocks, length = self.lists.shape
         batch = piece.batch.start if batches > 1 else 0
         start = piece.tokens.start // self.block
         lists, counts = self.lists[:, batch:, start:], self.counts[:, batch:, start:]
