@@ -18,6 +18,8 @@ from posattn.shapes import QueryHeads
 
 WIDEST_HEAD = 128
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+INTERPRETED = (torch.float16, torch.float32, torch.float64)
+"""What Triton's interpreter multiplies matrices in; it has no bfloat16."""
 LONG = 512
 """Keys from which on a dense bias is taken to cost more than tiles; an estimate, not measured on a GPU."""
 
@@ -92,7 +94,7 @@ def _of_machine(call: AttentionCall) -> list[str]:
 
 def _of_numbers(call: AttentionCall) -> list[str]:
     reasons = []
-    able = (*DTYPES, torch.float64) if is_interpreted() else DTYPES
+    able = INTERPRETED if is_interpreted() else DTYPES
     tensors = {"query": call.query, "key": call.key, "value": call.value}
     given = {str(one.dtype).removeprefix("torch.") for one in tensors.values()}
     if len(given) > 1 or call.query.dtype not in able:
