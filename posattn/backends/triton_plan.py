@@ -1,8 +1,7 @@
 """What a call's positions, documents and padding come to for the `triton` kernels, found once per forward."""
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, final
+from dataclasses import dataclass, field
+from typing import final
 
 import torch
 from jaxtyping import Bool, Int
@@ -22,6 +21,8 @@ class Plan:
     num_queries: int
     num_keys: int
     device: torch.device
+    found: dict[object, list[Tensor]] = field(default_factory=dict)
+    """What has been worked out for this plan so far, by what it was made for."""
 
     @classmethod
     def of(cls, call: AttentionCall, said: Statement) -> "Plan":
@@ -34,20 +35,19 @@ class Plan:
         same = len(mine) == len(its) and all(a is b for a, b in zip(mine, its, strict=True))
         return same and self._numbers == other._numbers
 
-    @cached_property
-    def lists(self) -> dict[Any, list[Tensor]]:
-        """Return lists of tiles that were made for this plan, by what they were made for."""
-        return {}
-
-    @cached_property
+    @property
     def rows(self) -> list[Tensor]:
         """Return the bucket of each distance, for every part of the bias."""
         said = self.said
         return [part.row for part in (*said.by_query, *said.by_key, *said.by_head)]
 
-    @cached_property
     def places(self) -> list[Tensor]:
         """Return positions for bias and visibility, documents and visible keys; empty where absent."""
+        if "places" not in self.found:
+            self.found["places"] = self._places()
+        return self.found["places"]
+
+    def _places(self) -> list[Tensor]:
         said = self.said
         documents = said.documents[0] if said.documents else None
         found = [
@@ -69,24 +69,26 @@ class Plan:
         """Return window, causal and number of heads that look left; -1 where there is none."""
         said = self.said
         return [
-            min(said.windows, default=-1),
+            min(said.windows) if said.windows else -1,
             int(said.is_causal),
             said.directions[0] if said.directions else -1,
         ]
 
-    @cached_property
+    @property
     def repeats(self) -> bool:
         """Return whether tokens of one text share a position, if their scores want a gradient."""
         is_counted = all(distance.reach is not None for distance in self.said.distances)
         if is_counted or torch.compiler.is_compiling():
             return False
-        return self._repeats(0) or self._repeats(1)
+        if "repeats" not in self.found:
+            self.found["repeats"] = [torch.tensor(self._repeats(0) or self._repeats(1))]
+        return bool(self.found["repeats"][0])
 
-    @cached_property
+    @property
     def _numbers(self) -> tuple[object, ...]:
         return (*self.rules, self.num_queries, self.num_keys, self.device)
 
-    @cached_property
+    @property
     def _about(self) -> list[Tensor]:
         said = self.said
         positions = [
@@ -104,7 +106,7 @@ class Plan:
         return query, torch.arange(self.num_keys, device=self.device)[None]
 
     def _repeats(self, side: int) -> bool:
-        at, documents, visible = self.places[side], self.places[4 + side], self.places[6]
+        at, documents, visible = self.places()[side], self.places()[4 + side], self.places()[6]
         counts = at >= 0
         if side == 1 and visible.numel():
             counts = counts & (visible != 0)

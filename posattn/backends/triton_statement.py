@@ -1,8 +1,8 @@
 """What an attention call says, taken apart into what the `triton` kernels read; no tensor of all pairs."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import singledispatchmethod
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import torch
 from torch import Tensor
@@ -80,84 +80,88 @@ class Statement:
         """Return whether a gradient is wanted of scores by distance."""
         return torch.is_grad_enabled() and any(part.scores.requires_grad for part in self.scored)
 
-    @singledispatchmethod
     def add(self, part: AttentionBias) -> None:
         """Take in one part of the bias."""
-        self.problems.append(
-            f"a bias of type {type(part).__name__}, which it cannot look up by distance"
-        )
-
-    @add.register
-    def _(self, part: QueryScores) -> None:
-        self._look_up(self.by_query, part.name, part.scores, part.bucket)
-
-    @add.register
-    def _(self, part: KeyScores) -> None:
-        self._look_up(self.by_key, part.name, part.scores, part.bucket)
-
-    @add.register
-    def _(self, part: BucketScores) -> None:
-        self._look_up(self.by_head, part.name, part.scores, part.bucket)
-
-    @add.register
-    def _(self, part: DenseBias) -> None:
-        if part.value.shape[2] == 1:
-            self.key_biases.append(part.value)
+        reader = BIASES.get(type(part))
+        if reader is not None:
+            reader(self, part)
         else:
             self.problems.append(
-                f"the bias '{part.name}' is a tensor with an axis of {part.value.shape[2]} queries (it takes "
-                "scores by distance, and biases of keys)"
+                f"a bias of type {type(part).__name__}, which it cannot look up by distance"
             )
 
-    @singledispatchmethod
     def hide(self, rule: VisibilityRule) -> None:
         """Take in one rule of visibility."""
-        self.problems.append(
-            f"a visibility rule of type {type(rule).__name__}, which it has no kernel for"
-        )
+        reader = RULES.get(type(rule))
+        if reader is not None:
+            reader(self, rule)
+        else:
+            self.problems.append(
+                f"a visibility rule of type {type(rule).__name__}, which it has no kernel for"
+            )
 
-    @hide.register
-    def _(self, rule: Padding) -> None:
-        self.visible.append(rule.keys)
-
-    @hide.register
-    def _(self, rule: SameDocument) -> None:
-        self.documents.append(rule)
-
-    @hide.register
-    def _(self, rule: Window) -> None:
-        self.windows.append(rule.reach)
-        self._judge("window", rule.distance)
-
-    @hide.register
-    def _(self, rule: Causal) -> None:
-        self.is_causal = True
-        self._judge("causal rule", rule.distance)
-
-    @hide.register
-    def _(self, rule: HeadDirections) -> None:
-        self.directions.append(rule.num_left)
-        self._judge("direction of heads", rule.distance)
-
-    def _look_up(self, into: list[Scored], name: str, scores: Tensor, bucket: Relation) -> None:
-        if not isinstance(bucket, OfDistance):
+    def look_up(self, into: list[Scored], name: str, scores: Tensor, bucket: Relation) -> None:
+        """Take in scores that are looked up by a function of the distance."""
+        if isinstance(bucket, OfDistance):
+            into.append(Scored(scores, bucket.row))
+            self.judge(f"bias '{name}'", bucket.distances, self.distances)
+        else:
             self.problems.append(
                 f"the buckets of '{name}' are not a function of the distance (eager, sdpa take any)"
             )
-            return
-        into.append(Scored(scores, bucket.row))
-        self._judge(f"bias '{name}'", bucket.distances, self.distances)
 
-    def _judge(self, what: str, distance: Relation, into: list[Distances] | None = None) -> None:
-        kept = self.seen if into is None else into
+    def judge(self, what: str, distance: Relation, into: list[Distances]) -> None:
+        """Take in the distances that something is about."""
         if not isinstance(distance, Distances):
             self.problems.append(f"the {what} is not about distances between positions")
-        elif any(
-            one.is_floating_point() for one in (distance.query_positions, distance.key_positions)
+        elif (
+            distance.query_positions.is_floating_point()
+            or distance.key_positions.is_floating_point()
         ):
             self.problems.append(f"the {what} is about positions that are no integers")
         else:
-            kept.append(distance)
+            into.append(distance)
+
+
+def _dense(said: Statement, part: DenseBias) -> None:
+    if part.value.shape[2] == 1:
+        said.key_biases.append(part.value)
+    else:
+        said.problems.append(
+            f"the bias '{part.name}' is a tensor with an axis of {part.value.shape[2]} queries (it takes "
+            "scores by distance, and biases of keys)"
+        )
+
+
+def _window(said: Statement, rule: Window) -> None:
+    said.windows.append(rule.reach)
+    said.judge("window", rule.distance, said.seen)
+
+
+def _causal(said: Statement, rule: Causal) -> None:
+    said.is_causal = True
+    said.judge("causal rule", rule.distance, said.seen)
+
+
+def _directions(said: Statement, rule: HeadDirections) -> None:
+    said.directions.append(rule.num_left)
+    said.judge("direction of heads", rule.distance, said.seen)
+
+
+Reader: TypeAlias = Callable[[Statement, Any], None]
+BIASES: Mapping[type[AttentionBias], Reader] = {
+    QueryScores: lambda said, it: said.look_up(said.by_query, it.name, it.scores, it.bucket),
+    KeyScores: lambda said, it: said.look_up(said.by_key, it.name, it.scores, it.bucket),
+    BucketScores: lambda said, it: said.look_up(said.by_head, it.name, it.scores, it.bucket),
+    DenseBias: _dense,
+}
+RULES: Mapping[type[VisibilityRule], Reader] = {
+    Padding: lambda said, it: said.visible.append(it.keys),
+    SameDocument: lambda said, it: said.documents.append(it),
+    Window: _window,
+    Causal: _causal,
+    HeadDirections: _directions,
+}
 
 
 def _are_same(one: Distances, other: Distances) -> bool:

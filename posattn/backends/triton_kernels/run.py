@@ -22,11 +22,12 @@ def run(
 ) -> QueryHeads:
     """Return the attended values of a call that the kernels can do."""
     scores, kinds = _scores(call, said)
-    empty = plan.places[0].new_empty(0)
+    empty = plan.places()[0].new_empty(0)
     rows = [*(part.row for part in said.scored), *[empty] * (len(scores) - len(said.scored))]
     sizes = [_tile(call, size, tile) for size in _sizes(call)]
-    lists, bounds = _lists(plan, sizes, rows)
-    seed = plan.places[0]
+    bounds = _bounds(plan)
+    lists = _lists(plan, sizes[: 3 if _learns(call, scores) else 1], bounds)
+    seed = plan.places()[0]
     if call.dropout > 0:
         seed = torch.randint(2**62, (1,), device=call.query.device)
     attended, _ = ops.attention(
@@ -34,7 +35,7 @@ def run(
         scores,
         rows,
         kinds,
-        plan.places,
+        plan.places(),
         lists,
         plan.rules,
         bounds,
@@ -83,17 +84,28 @@ def _tile(call: AttentionCall, size: TileSize, tile: tuple[int, int] | None) -> 
     return fitted(size, call.query.shape[2], call.key.shape[2])
 
 
-def _lists(plan: Plan, sizes: list[TileSize], rows: list[Tensor]) -> tuple[list[Tensor], Tensor]:
-    key = tuple(sizes)
-    if key not in plan.lists:
-        reach = max((len(row) - 1) // 2 for row in rows) if rows else 0
-        bounds = ops.told_apart([row for row in rows if row.numel()])
-        shared = plan.places, plan.rules, bounds, max(reach, 0)
-        found = [
-            one
-            for size, by_key in zip(sizes, (False, False, True), strict=True)
-            for one in ops.tiles(*shared, list(size), by_key, bool(plan.rows))
-        ]
-        plan.lists[key] = [*found, bounds]
-    *lists, bounds = plan.lists[key]
-    return lists, bounds
+def _learns(call: AttentionCall, scores: list[Tensor]) -> bool:
+    tensors = (call.query, call.key, call.value, *scores)
+    return torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
+
+
+def _bounds(plan: Plan) -> Tensor:
+    """Return between which entries of the rows distances are told apart, on the CPU."""
+    if "bounds" not in plan.found:
+        plan.found["bounds"] = [ops.told_apart(plan.rows)]
+    return plan.found["bounds"][0]
+
+
+def _lists(plan: Plan, sizes: list[TileSize], bounds: Tensor) -> list[Tensor]:
+    """Return lists of tiles with their counts: forward, and if there are sizes, by query and by key."""
+    reach = (plan.rows[0].shape[0] - 1) // 2 if plan.rows else 0
+    lists = []
+    for size, by_key in zip(sizes, (False, False, True), strict=False):
+        made_for = size.queries, size.keys, by_key
+        if made_for not in plan.found:
+            found = ops.tiles(
+                plan.places(), plan.rules, bounds, reach, list(size), by_key, bool(plan.rows)
+            )
+            plan.found[made_for] = list(found)
+        lists += plan.found[made_for]
+    return lists

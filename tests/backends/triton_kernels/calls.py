@@ -108,7 +108,7 @@ def tiles_by_kind(backend: TritonBackend) -> list[int]:
     """Return how many tiles of each kind the last forward pass had: low, high, shear, general."""
     plan = backend._last
     assert plan is not None
-    counts = next(iter(plan.lists.values()))[1].flatten(0, 2)
+    counts = plan.found[(*TILE, False)][1].flatten(0, 2)
     return counts.diff(dim=-1, prepend=counts.new_zeros(len(counts), 1)).sum(0).tolist()
 
 
