@@ -58,6 +58,8 @@ class MaskedLanguageModel(nn.Module):
         documents: Int[Tensor, "batch length"] | None = None,
         segments: Int[Tensor, "batch length"] | None = None,
         selected: Bool[Tensor, "batch length"] | None = None,
+        coordinates: Tensor | None = None,
+        relation: Tensor | None = None,
         memory: SegmentMemory | None = None,
         observer: Observer | None = None,
     ) -> ModelOutput:
@@ -65,7 +67,13 @@ class MaskedLanguageModel(nn.Module):
         self._check(ids.shape[1])
         encoder = self.encoder
         context = encoder.begin(
-            ids, visible=visible, positions=positions, documents=documents, memory=memory
+            ids,
+            visible=visible,
+            positions=positions,
+            documents=documents,
+            coordinates=coordinates,
+            relation=relation,
+            memory=memory,
         )
         inputs = encoder.run(encoder.embed(ids, segments, context), context, observer)
         queries = None if selected is None else selection(selected)

@@ -25,6 +25,8 @@ from typing_extensions import override
 
 from posattn.bias import AttentionBias, Causal, QueryScores, VisibilityRule
 from posattn.mechanisms.base import (
+    DISTANCES,
+    LINE,
     EncoderDims,
     Flops,
     Geometry,
@@ -52,7 +54,8 @@ class RelativeLogitsConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_bias=True, causal=self.causal)
+        relations = LINE if self.causal else DISTANCES
+        return Traits(adds_bias=True, causal=self.causal, relations=relations)
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
@@ -94,9 +97,9 @@ class RelativeLogits(Mechanism[RelativeLogitsConfig]):
     @override
     def prepare(self, geometry: Geometry) -> tuple[Relation, int]:
         """Return the row of each pair among those that can occur, and the largest distance."""
-        limit = min(geometry.distance.largest, self.config.extent)
+        limit = min(geometry.relation.largest, self.config.extent)
         lowest = -1 if self.config.causal else -limit
-        return geometry.distance.mapped(lambda value: value.clamp(lowest, limit) - lowest), limit
+        return geometry.relation.mapped(lambda value: value.clamp(lowest, limit) - lowest), limit
 
     @override
     def bias(self, site: Site) -> AttentionBias:

@@ -33,6 +33,8 @@ from posattn.bias import (
     VisibilityRule,
 )
 from posattn.mechanisms.base import (
+    DISTANCES,
+    LINE,
     EncoderDims,
     Flops,
     Geometry,
@@ -59,7 +61,8 @@ class TransformerXLConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_bias=True, causal=not self.bidirectional)
+        relations = DISTANCES if self.bidirectional and not self.memory_length else LINE
+        return Traits(adds_bias=True, causal=not self.bidirectional, relations=relations)
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
@@ -142,10 +145,10 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Distances:
-        reach = geometry.distance.largest
+        reach = geometry.relation.largest
         if self.config.clamp_distance is not None:
             reach = min(reach, self.config.clamp_distance)
-        bucket = geometry.distance.mapped(lambda distance: clipped(distance, reach) + reach)
+        bucket = geometry.relation.mapped(lambda distance: clipped(distance, reach) + reach)
         rows = torch.arange(-reach, reach + 1, device=geometry.query_positions.device)
         width = self.dims.hidden_size
         return Distances(sinusoids(rows, width, self.config.base, "concatenated"), bucket)

@@ -38,6 +38,7 @@ def _encoder(encoder: EncoderConfig) -> dict[str, str | int]:
         "dropout": f"hidden {encoder.hidden_dropout:g}, attention {encoder.attention_dropout:g}",
         "segments": encoder.segments,
         "scale": _scale(encoder),
+        "relation": encoder.relation.describe(),
     }
     if encoder.window is not None:
         half = encoder.window.size // 2

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-WORKING_MEMORY = 256 * 2**20
+WORKING_MEMORY = 2**30
 """Bytes that scores by distance, or their gradient, may take at once; one head is never split by them."""
 
 
