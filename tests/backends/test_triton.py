@@ -52,7 +52,7 @@ class Unheard(VisibilityRule):
             "no int",
         ),
         (
-            {"relative_values": RelativeValues(torch.ones(1, 8), PAIRS)},
+            {"relative_values": RelativeValues(torch.ones(1, 8), (PAIRS,))},
             "relative values need .eager",
         ),
         ({"visibility": Visibility((Unheard(),))}, "rule of type Unheard"),
