@@ -19,7 +19,7 @@ def forward_size(width: int, dtype: torch.dtype) -> TileSize:
     """Return the tiles of the forward pass."""
     if dtype.itemsize > 2:
         return TileSize(64, 32 if width > 64 else 64, 4, 2)
-    return TileSize(128, 64, 8 if width > 64 else 4, 3 if width <= 64 else 2)
+    return TileSize(128, 64 if width <= 64 else 32, 8, 3 if width <= 64 else 2)
 
 
 def by_query_size(width: int, dtype: torch.dtype) -> TileSize:
