@@ -86,7 +86,7 @@ def query_backward_kernel(query, key, value, grad, log_sums, deltas, of_query, b
                                out_dtype=ACCUMULATE)  # fmt: skip
                 if BANDS:
                     at_low, at_high = write_by_query(
-                        band, band_pitch, band_shear, of_logits, logits, query_start, key_start, rows,
+                        band, band_pitch, band_shear, of_logits, query_start, key_start, rows,
                         columns, sizes, of_places, limits, at_low, at_high, kind, SHAPE)  # fmt: skip
         begin = end
     store_rows(
@@ -156,7 +156,7 @@ def key_backward_kernel(query, key, value, grad, log_sums, deltas, of_key, of_va
                     bias_total += tl.sum(of_logits, 0)
                 if BANDS:
                     at_low, at_high, of_padding = write_by_key(
-                        band, band_pitch, band_shear, of_logits, logits, query_start, key_start, rows,
+                        band, band_pitch, band_shear, of_logits, query_start, key_start, rows,
                         columns, sizes, of_places, limits, at_low, at_high, of_padding, kind,
                         SHAPE)  # fmt: skip
         begin = end

@@ -22,7 +22,7 @@ def split(of_logits, at_query, at_key, limits):
 
 @triton.jit
 @no_type_check
-def write_by_query(band, pitch, shear, of_logits, logits, query_start, key_start, rows, columns, sizes,
+def write_by_query(band, pitch, shear, of_logits, query_start, key_start, rows, columns, sizes,
                    places, limits, at_low, at_high, KIND: tl.constexpr, SHAPE: tl.constexpr):  # fmt: skip
     """Write the tile into the rows of its queries; return the sums beyond both ends, with this tile's."""
     i = tl.arange(0, SHAPE[4])[:, None]
@@ -41,14 +41,14 @@ def write_by_query(band, pitch, shear, of_logits, logits, query_start, key_start
         below, above, between, column = split(of_logits, at_query, at_key, limits)
         at_low += tl.sum(below, 1)
         at_high += tl.sum(above, 1)
-        seen = between & (logits > float("-inf"))
+        seen = between & (of_logits != 0)  # the band starts as zeros
         tl.store(band + i * pitch + column, of_logits.to(band.dtype.element_ty), mask=seen)
     return at_low, at_high
 
 
 @triton.jit
 @no_type_check
-def write_by_key(band, pitch, shear, of_logits, logits, query_start, key_start, rows, columns, sizes,
+def write_by_key(band, pitch, shear, of_logits, query_start, key_start, rows, columns, sizes,
                  places, limits, at_low, at_high, of_padding, KIND: tl.constexpr,
                  SHAPE: tl.constexpr):  # fmt: skip
     """Write the tile into the rows of its keys; return the sums beyond both ends and of padding."""
@@ -72,7 +72,7 @@ def write_by_key(band, pitch, shear, of_logits, logits, query_start, key_start, 
         below, above, between, column = split(of_tokens, at_query, at_key, limits)
         at_low += tl.sum(below, 0)
         at_high += tl.sum(above, 0)
-        seen = between & is_token & (logits > float("-inf"))
+        seen = between & (of_tokens != 0)  # the band starts as zeros
         tl.store(
             band + j[None, :] * pitch + column + 1, of_tokens.to(band.dtype.element_ty), mask=seen
         )
