@@ -14,7 +14,7 @@ def check(*options: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_the_tiny_version_proves_and_times_what_it_has_time_for(tmp_path):
-    done = check("--interpret", "--minutes", "0.2", "--out", str(tmp_path))
+    done = check("--interpret", "--minutes", "0.1", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr[-2000:]
     tables = json.loads((tmp_path / "gpu_check.json").read_text(encoding="utf-8"))
     assert all(row["passed"] for row in tables["Dropout"])

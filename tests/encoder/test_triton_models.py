@@ -14,10 +14,8 @@ from posattn.encoder.model import MaskedLanguageModel
 MECHANISMS: dict[str, dict[str, Any]] = {
     "disentangled": {"buckets": {"name": "log", "num_buckets": 4, "max_distance": 6}, "p2p": True},
     "transformer_xl": {},
-    "shaw": {"adds_to": "keys", "max_distance": 3},
     "t5": {"num_buckets": 8, "max_distance": 10},
     "kerple": {},
-    "relative_logits": {},
 }
 
 

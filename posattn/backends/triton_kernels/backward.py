@@ -17,7 +17,14 @@ from posattn.backends.triton_kernels.bands import (
     write_by_query,
     write_ends,
 )
-from posattn.backends.triton_kernels.logits import list_of, of_head, places_of, starts, tile_logits
+from posattn.backends.triton_kernels.logits import (
+    VARYING,
+    list_of,
+    of_head,
+    places_of,
+    starts,
+    tile_logits,
+)
 from posattn.backends.triton_kernels.tile import GENERAL, LOW, kept, load_rows, store_rows
 
 
@@ -36,27 +43,30 @@ def gradients_of_tile(logits, grad, value, log_sum, delta, chance, heads, batch,
     return dropped, probs * (of_probs - delta[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=VARYING)
 @no_type_check
 def query_backward_kernel(query, key, value, grad, log_sums, deltas, of_query, band, strides, slabs, ends,
-                          places, tiles, sizes, band_pitch, band_shear, scale, limits, heads, chance,
-                          HAS: tl.constexpr, RULES: tl.constexpr, BANDS: tl.constexpr,
+                          places, lists, sizes, band_pitch, band_shear, scale, chance,
+                          first_batch, first_head, first_row, num_heads, num_left, low, high, first, window,
+                   group_stride, sequence_stride, list_length, threshold, query_stride, key_stride,
+                   bias_batch, bias_head, HAS: tl.constexpr, RULES: tl.constexpr, BANDS: tl.constexpr,
                           DROPS: tl.constexpr, SHAPE: tl.constexpr, ACCUMULATE: tl.constexpr,
                           PRECISION: tl.constexpr):  # fmt: skip
     """Write the gradient of the queries and, if `BANDS`, of their scores by distance."""
-    block, head, batch = (
-        tl.program_id(0),
-        tl.program_id(1).to(tl.int64),
-        tl.program_id(2).to(tl.int64),
-    )
+    block = tl.program_id(0)
+    head, batch = tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)
     query_start = block * SHAPE[4]
     rows = query_start + tl.arange(0, SHAPE[4])
     row_there = rows < sizes[0]
     line = (batch * tl.num_programs(1) + head) * sizes[0]
     band += (line + query_start) * band_pitch
     query, key, value, grad = starts((query, key, value, grad), strides, batch, head)
-    of_slabs, of_ends = of_head(slabs, ends, batch, head)
-    of_places = places_of(places, batch)
+    heads = (first_batch, first_head, first_row, num_heads, num_left)
+    limits = (low, high, first, window)
+    tiles = (lists[0], lists[1], group_stride, sequence_stride, list_length)
+    chance = (chance[0], threshold, chance[1])
+    of_slabs, of_ends = of_head(slabs, ends, batch, head, bias_batch, bias_head)
+    of_places = places_of(places, batch, query_stride, key_stride)
     is_left = heads[1] + head < heads[4]
     listed, kind_ends = list_of(tiles, batch, is_left, block, RULES[4])
     query_tile = load_rows(query, rows, strides[0][2], row_there, SHAPE[0], SHAPE[1], True)
@@ -96,19 +106,18 @@ def query_backward_kernel(query, key, value, grad, log_sums, deltas, of_query, b
         write_ends(band, band_pitch, tl.arange(0, SHAPE[4]), row_there, at_low, at_high)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=VARYING)
 @no_type_check
 def key_backward_kernel(query, key, value, grad, log_sums, deltas, of_key, of_value, of_bias, band, strides,
-                        slabs, ends, places, tiles, sizes, band_pitch, band_shear, scale, limits, heads,
-                        chance, HAS: tl.constexpr, RULES: tl.constexpr, BANDS: tl.constexpr,
+                        slabs, ends, places, lists, sizes, band_pitch, band_shear, scale, chance,
+                   first_batch, first_head, first_row, num_heads, num_left, low, high, first, window,
+                   group_stride, sequence_stride, list_length, threshold, query_stride, key_stride,
+                   bias_batch, bias_head, HAS: tl.constexpr, RULES: tl.constexpr, BANDS: tl.constexpr,
                         DROPS: tl.constexpr, SHAPE: tl.constexpr, ACCUMULATE: tl.constexpr,
                         PRECISION: tl.constexpr):  # fmt: skip
     """Write the gradients of keys, values, key bias and, if `BANDS`, of key scores by distance."""
-    block, head, batch = (
-        tl.program_id(0),
-        tl.program_id(1).to(tl.int64),
-        tl.program_id(2).to(tl.int64),
-    )
+    block = tl.program_id(0)
+    head, batch = tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)
     key_start = block * SHAPE[5]
     columns = key_start + SHAPE[5] - 1 - tl.arange(0, SHAPE[5])
     column_there = columns < sizes[1]
@@ -117,8 +126,12 @@ def key_backward_kernel(query, key, value, grad, log_sums, deltas, of_key, of_va
     deltas += line * sizes[0]
     band += (line * sizes[1] + key_start) * band_pitch
     query, key, value, grad = starts((query, key, value, grad), strides, batch, head)
-    of_slabs, of_ends = of_head(slabs, ends, batch, head)
-    of_places = places_of(places, batch)
+    heads = (first_batch, first_head, first_row, num_heads, num_left)
+    limits = (low, high, first, window)
+    tiles = (lists[0], lists[1], group_stride, sequence_stride, list_length)
+    chance = (chance[0], threshold, chance[1])
+    of_slabs, of_ends = of_head(slabs, ends, batch, head, bias_batch, bias_head)
+    of_places = places_of(places, batch, query_stride, key_stride)
     is_left = heads[1] + head < heads[4]
     listed, kind_ends = list_of(tiles, batch, is_left, block, RULES[4])
     key_tile = load_rows(key, columns, strides[1][2], column_there, SHAPE[0], SHAPE[1], True)

@@ -5,27 +5,37 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from posattn.backends.triton_kernels.logits import list_of, of_head, places_of, starts, tile_logits
+from posattn.backends.triton_kernels.logits import (
+    VARYING,
+    list_of,
+    of_head,
+    places_of,
+    starts,
+    tile_logits,
+)
 from posattn.backends.triton_kernels.tile import GENERAL, LOW, kept, load_rows, store_rows
 
 
-@triton.jit
+@triton.jit(do_not_specialize=VARYING)
 @no_type_check
-def forward_kernel(query, key, value, out, log_sums, strides, slabs, ends, places, tiles, sizes, scale,
-                   limits, heads, chance, HAS: tl.constexpr, RULES: tl.constexpr, DROPS: tl.constexpr,
+def forward_kernel(query, key, value, out, log_sums, strides, slabs, ends, places, lists, sizes, scale,
+                   chance, first_batch, first_head, first_row, num_heads, num_left, low, high, first, window,
+                   group_stride, sequence_stride, list_length, threshold, query_stride, key_stride,
+                   bias_batch, bias_head, HAS: tl.constexpr, RULES: tl.constexpr, DROPS: tl.constexpr,
                    SHAPE: tl.constexpr, ACCUMULATE: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
     """Write the attended values and log2 of the sum of exponentials, infinite if a query is blind."""
-    block, head, batch = (
-        tl.program_id(0),
-        tl.program_id(1).to(tl.int64),
-        tl.program_id(2).to(tl.int64),
-    )
+    block = tl.program_id(0)
+    head, batch = tl.program_id(1).to(tl.int64), tl.program_id(2).to(tl.int64)
     query_start = block * SHAPE[4]
     rows = query_start + tl.arange(0, SHAPE[4])
     row_there = rows < sizes[0]
     query, key, value, out = starts((query, key, value, out), strides, batch, head)
-    of_slabs, of_ends = of_head(slabs, ends, batch, head)
-    of_places = places_of(places, batch)
+    heads = (first_batch, first_head, first_row, num_heads, num_left)
+    limits = (low, high, first, window)
+    tiles = (lists[0], lists[1], group_stride, sequence_stride, list_length)
+    chance = (chance[0], threshold, chance[1])
+    of_slabs, of_ends = of_head(slabs, ends, batch, head, bias_batch, bias_head)
+    of_places = places_of(places, batch, query_stride, key_stride)
     is_left = heads[1] + head < heads[4]
     listed, kind_ends = list_of(tiles, batch, is_left, block, RULES[4])
     query_tile = load_rows(query, rows, strides[0][2], row_there, SHAPE[0], SHAPE[1], True)

@@ -71,36 +71,37 @@ class Job:
     def bundles(self, piece: Piece, size: TileSize, tiles: Tiles) -> dict[str, Any]:
         """Return the arguments that all attention kernels share, for one piece."""
         query_slab, key_slab = self._slabs(piece, size)
-        columns, places = self.columns(size), self.places.piece(piece, self.query)
+        columns, keys = self.columns(size), self.columns(size).of_keys()
+        bias = self.query if self.key_bias is None else self.key_bias[piece.batch, piece.heads]
         return {
             "slabs": (
                 _pointers(query_slab, self.query, columns.pitch + 1),
-                _pointers(key_slab, self.query, columns.of_keys().pitch - 1),
-                self._bias_pointers(piece),
+                _pointers(key_slab, self.query, keys.pitch - 1),
+                bias,
             ),
             "ends": (
                 _ends(query_slab, self.query, columns.ends),
-                _ends(key_slab, self.query, columns.of_keys().ends),
+                _ends(key_slab, self.query, keys.ends),
             ),
-            "limits": (self.low, self.high, columns.first, self.rules.window),
+            "sizes": (piece.tokens.stop - piece.tokens.start, self.shape[3]),
             "HAS": (query_slab is not None, key_slab is not None, self.key_bias is not None),
             "RULES": self.places.flags(self.rules),
             "DROPS": self.dropout > 0,
-            "chance": (
-                self.seed,
-                max(int(self.dropout * 2**32), 2),
-                1.0 / (1.0 - self.dropout),
-            ),
-            "places": places,
-            "tiles": tiles.piece(piece, self.places),
-            "sizes": (piece.tokens.stop - piece.tokens.start, self.shape[3]),
-            "heads": (
-                piece.batch.start,
-                piece.heads.start,
-                piece.tokens.start,
-                self.shape[1],
-                self.rules.num_left,
-            ),
+            "chance": (self.seed, 1.0 / (1.0 - self.dropout)),
+            "threshold": int(self.dropout * 2**32),
+            "bias_batch": 0 if self.key_bias is None else bias.stride(0),
+            "bias_head": 0 if self.key_bias is None else bias.stride(1),
+            "low": self.low,
+            "high": self.high,
+            "first": columns.first,
+            "window": self.rules.window,
+            "first_batch": piece.batch.start,
+            "first_head": piece.heads.start,
+            "first_row": piece.tokens.start,
+            "num_heads": self.shape[1],
+            "num_left": self.rules.num_left,
+            **self.places.piece(piece, self.query),
+            **tiles.piece(piece),
             **self._shapes(size),
         }
 
@@ -133,12 +134,6 @@ class Job:
         if keys:
             key_slab = spread(keys, columns.of_keys(), keys[0].scores.dtype)
         return query_slab, key_slab
-
-    def _bias_pointers(self, piece: Piece) -> tuple[Tensor, int, int]:
-        if self.key_bias is None:
-            return self.query, 0, 0
-        bias = self.key_bias[piece.batch, piece.heads]
-        return bias, bias.stride(0), bias.stride(1)
 
 
 def attend(job: Job, size: TileSize, tiles: Tiles) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ NUM_BOUNDS = tl.constexpr(10)
 FAR = tl.constexpr(2**30)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("length",))
 @no_type_check
 def block_bounds(at, seen, documents, visible, bounds, length, HAS_DOCUMENTS: tl.constexpr,
                  HAS_VISIBLE: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
@@ -48,7 +48,9 @@ def block_bounds(at, seen, documents, visible, bounds, length, HAS_DOCUMENTS: tl
     tl.store(start + 9, tl.min(counts.to(tl.int32), 0))
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=("num_own", "num_other", "num_batches", "low", "high", "first", "window")
+)
 @no_type_check
 def tile_lists(query_bounds, key_bounds, lists, counts, num_own, num_other, num_batches, low, high, first,
                window, HAS_BIAS: tl.constexpr, RULES: tl.constexpr, BY_KEY: tl.constexpr,

@@ -3,10 +3,9 @@
 Bundles are tuples, in this order:
 strides   of query, key, value and output: batch, head, row each
 slabs     query scores by distance (pointer, batch, head and row stride, row stride of the sheared view),
-          the same for key scores, and the key bias (pointer, batch and head stride)
+          the same for key scores, and the key bias
 ends      query scores at both saturated ends (pointer; end, batch, head, row stride), the same for keys
-places    positions of queries and keys for the bias, then for visibility, documents of both, visible
-          keys; then the batch stride of what belongs to queries, and to keys
+places    positions of queries and keys for the bias, then for visibility, documents of both, visible keys
 tiles     lists, counts, blocks from one group of heads to the next, from one sequence to the next,
           length of a list
 limits    smallest and largest distance told apart, distance of the slabs' first column, window
@@ -34,6 +33,30 @@ from posattn.backends.triton_kernels.tile import (
     visible_pairs,
 )
 
+VARYING = (
+    "first_batch",
+    "first_head",
+    "first_row",
+    "num_heads",
+    "num_left",
+    "low",
+    "high",
+    "first",
+    "window",
+    "group_stride",
+    "sequence_stride",
+    "list_length",
+    "threshold",
+    "query_stride",
+    "key_stride",
+    "bias_batch",
+    "bias_head",
+)
+"""Numbers that change with lengths and pieces and must not make kernels compile anew.
+
+Triton decides that by argument, not within a tuple, so kernels take them one by one.
+"""
+
 
 @triton.jit
 @no_type_check
@@ -48,11 +71,11 @@ def starts(tensors, strides, batch, head):
 
 @triton.jit
 @no_type_check
-def of_head(slabs, ends, batch, head):
+def of_head(slabs, ends, batch, head, bias_batch, bias_head):
     """Return slabs and ends of one head."""
     query_slab, query_batch, query_head, query_pitch, query_shear = slabs[0]
     key_slab, key_batch, key_head, key_pitch, key_shear = slabs[1]
-    key_bias, bias_batch, bias_head = slabs[2]
+    key_bias = slabs[2]
     query_slab += batch * query_batch + head * query_head
     key_slab += batch * key_batch + head * key_head
     key_bias += batch * bias_batch + head * bias_head
@@ -66,10 +89,10 @@ def of_head(slabs, ends, batch, head):
 
 @triton.jit
 @no_type_check
-def places_of(places, batch):
+def places_of(places, batch, query_stride, key_stride):
     """Return positions, documents and visibility of one sequence."""
-    query_at, key_at, query_seen, key_seen, query_documents, key_documents, key_visible = places[:7]
-    queries, keys = batch * places[7], batch * places[8]
+    query_at, key_at, query_seen, key_seen, query_documents, key_documents, key_visible = places
+    queries, keys = batch * query_stride, batch * key_stride
     return (query_at + queries, key_at + keys, query_seen + queries, key_seen + keys,
             query_documents + queries, key_documents + keys, key_visible + keys)  # fmt: skip
 

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("pitch", "num_rows", "low", "high", "first", "reach"))
 @no_type_check
 def spread_kernel(scores, row, slab, strides, pitch, num_rows, low, high, first, reach,
                   ADDS: tl.constexpr, ACCUMULATE: tl.constexpr, BLOCK_ROWS: tl.constexpr,
@@ -28,7 +28,7 @@ def spread_kernel(scores, row, slab, strides, pitch, num_rows, low, high, first,
     tl.store(target, values.to(slab.dtype.element_ty), mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("pitch", "num_rows", "num_buckets"))
 @no_type_check
 def fold_kernel(band, order, starts, scores, pitch, num_rows, num_buckets, BLOCK_ROWS: tl.constexpr,
                 BLOCK: tl.constexpr, ACCUMULATE: tl.constexpr):  # fmt: skip

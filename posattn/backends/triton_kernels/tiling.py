@@ -48,7 +48,7 @@ class Places(NamedTuple):
             rules.num_left >= 0,
         )
 
-    def piece(self, piece: Piece, absent: Tensor) -> tuple[Any, ...]:
+    def piece(self, piece: Piece, absent: Tensor) -> dict[str, Any]:
         """Return what belongs to a piece, with the batch strides of queries and keys."""
         batch = piece.batch if self.query_at.shape[0] > 1 else slice(None)
         of_queries = (self.query_at, self.query_seen, self.query_documents)
@@ -60,8 +60,11 @@ class Places(NamedTuple):
             one[batch] if one.numel() else absent for one in of_keys
         )
         many = at.shape[0] > 1
-        strides = (at.stride(0) if many else 0, key_at.stride(0) if many else 0)
-        return at, key_at, seen, key_seen, documents, key_documents, visible, *strides
+        return {
+            "places": (at, key_at, seen, key_seen, documents, key_documents, visible),
+            "query_stride": at.stride(0) if many else 0,
+            "key_stride": key_at.stride(0) if many else 0,
+        }
 
 
 @final
@@ -73,13 +76,17 @@ class Tiles:
     counts: Tensor
     block: int  # tokens of a block
 
-    def piece(self, piece: Piece, places: Places) -> tuple[Any, ...]:
+    def piece(self, piece: Piece) -> dict[str, Any]:
         """Return the lists of a piece with their strides, counted in blocks."""
         _, batches, blocks, length = self.lists.shape
         batch = piece.batch.start if batches > 1 else 0
         start = piece.tokens.start // self.block
-        lists, counts = self.lists[:, batch:, start:], self.counts[:, batch:, start:]
-        return lists, counts, batches * blocks, blocks if batches > 1 else 0, length
+        return {
+            "lists": (self.lists[:, batch:, start:], self.counts[:, batch:, start:]),
+            "group_stride": batches * blocks,
+            "sequence_stride": blocks if batches > 1 else 0,
+            "list_length": length,
+        }
 
 
 def list_tiles(
