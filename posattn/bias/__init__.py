@@ -7,6 +7,8 @@ from posattn.bias.distance import DistanceBias as DistanceBias
 from posattn.bias.gathered import BucketScores as BucketScores
 from posattn.bias.gathered import KeyScores as KeyScores
 from posattn.bias.gathered import QueryScores as QueryScores
+from posattn.bias.products import KeyProducts as KeyProducts
+from posattn.bias.products import QueryProducts as QueryProducts
 from posattn.bias.total import SumBias as SumBias
 from posattn.bias.total import total_bias as total_bias
 from posattn.bias.values import RelativeValues as RelativeValues
@@ -14,6 +16,7 @@ from posattn.bias.visibility import Causal as Causal
 from posattn.bias.visibility import HeadDirections as HeadDirections
 from posattn.bias.visibility import Padding as Padding
 from posattn.bias.visibility import SameDocument as SameDocument
+from posattn.bias.visibility import TokenRule as TokenRule
 from posattn.bias.visibility import Visibility as Visibility
 from posattn.bias.visibility import VisibilityRule as VisibilityRule
 from posattn.bias.visibility import Window as Window

@@ -19,13 +19,13 @@ logarithms, which keeps them positive.
 """
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, final
+from typing import Literal, final
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, DistanceBias, HeadDirections, VisibilityRule
+from posattn.bias import DistanceBias, HeadDirections, VisibilityRule
 from posattn.mechanisms.base import (
     DISTANCES,
     LINE,
@@ -37,7 +37,7 @@ from posattn.mechanisms.base import (
     Traits,
     mechanisms,
 )
-from posattn.positions import Relation, authors_slopes, end_to_end_slopes, plain_slopes
+from posattn.positions import authors_slopes, end_to_end_slopes, plain_slopes
 
 
 class ALiBiConfig(MechanismConfig):
@@ -90,14 +90,6 @@ class ALiBiConfig(MechanismConfig):
         return left, left[::-1] if self.variant == "separate" else left
 
 
-class Penalty(NamedTuple):
-    """Distances, and the slope of each head to the left and to the right."""
-
-    distance: Relation
-    left: Tensor
-    right: Tensor
-
-
 @final
 @mechanisms.register("alibi")
 class ALiBi(Mechanism[ALiBiConfig]):
@@ -115,13 +107,8 @@ class ALiBi(Mechanism[ALiBiConfig]):
                 self.log_slopes_right = nn.Parameter(torch.tensor(right).log())
 
     @override
-    def prepare(self, geometry: Geometry) -> Penalty:
+    def prepare(self, geometry: Geometry) -> DistanceBias:
         left, right = self._slopes(geometry.query_positions.device)
-        return Penalty(geometry.relation, left, right)
-
-    @override
-    def bias(self, site: Site) -> AttentionBias:
-        distance, left, right = site.prepared
         lift = 0.5 if self.config.variant == "offset" else 0.0
 
         def penalty(distance: Tensor, head: Tensor) -> Tensor:
@@ -129,7 +116,13 @@ class ALiBi(Mechanism[ALiBiConfig]):
             slope = torch.where(to_left, left[head], right[head])
             return lift * to_left - slope * distance.abs()
 
-        return DistanceBias("distance", distance, self.dims.num_heads, penalty)
+        heads = self.dims.num_heads
+        return DistanceBias("distance", geometry.relation, heads, penalty, shared=True)
+
+    @override
+    def bias(self, site: Site) -> DistanceBias:
+        prepared: DistanceBias = site.prepared
+        return prepared
 
     @override
     def visibility(self, geometry: Geometry) -> tuple[VisibilityRule, ...]:

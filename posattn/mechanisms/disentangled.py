@@ -13,7 +13,7 @@ Rows: `clipped` (v1) is clamp(distance + k, 0, 2 k - 1), span k, so distances k 
 last row and only -k and beyond the first. `log` (v2, v3) is the log bucket plus span; row 0 is never used.
 
 Against the papers and codes: p2p is the product that the paper leaves out as adding little;
-Microsoft's branch for it cannot run. The scale divides queries, and Q_r, before any product, so
+Microsoft's branch for it cannot run. The scale divides K_r and Q_r before any product, so
 half precision does not overflow. `scale_terms` holds s at a number while terms are switched off,
 which tells the term's effect from the scale's. With `projections: own` (v1), W_kr has no bias and
 W_qr has one; `shared` (v3) uses the layer's own content projections, their biases included.
@@ -35,7 +35,7 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, BucketScores, KeyScores, QueryScores, total_bias
+from posattn.bias import AttentionBias, BucketScores, KeyProducts, QueryProducts, total_bias
 from posattn.config import FrozenConfig
 from posattn.mechanisms.base import (
     ANY_RELATION,
@@ -260,20 +260,16 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
         needs_key, needs_query = self.config.projected()
         key_HRD = query_HRD = None
         if needs_key:
-            key_HRD = self._project(rows, layer, self._key_proj(site), layer.key_cache)
+            key_HRD = self._project(site, self._key_proj(site), layer.key_cache)
         if needs_query:
-            query_HRD = site.scale * self._project(
-                rows, layer, self._query_proj(site), layer.query_cache
-            )
+            query_HRD = self._project(site, self._query_proj(site), layer.query_cache)
         parts: list[AttentionBias] = []
         if self.config.c2p and key_HRD is not None:
-            scores_BHQR = (heads.query * site.scale) @ key_HRD.mT
-            parts += [QueryScores("c2p", scores_BHQR, bucket) for bucket in rows.buckets]
+            parts += [QueryProducts("c2p", heads.query, key_HRD, bucket) for bucket in rows.buckets]
         if self.config.p2c and query_HRD is not None:
-            scores_BHKR = heads.key @ query_HRD.mT
-            parts += [KeyScores("p2c", scores_BHKR, bucket) for bucket in rows.mirrored]
+            parts += [KeyProducts("p2c", heads.key, query_HRD, bucket) for bucket in rows.mirrored]
         if self.config.p2p and key_HRD is not None and query_HRD is not None:
-            parts += self._position_to_position(query_HRD, key_HRD, rows)
+            parts += self._position_to_position(query_HRD, key_HRD / site.scale, rows)
         return total_bias(parts)
 
     def _position_to_position(
@@ -316,10 +312,14 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
         return projection
 
     def _project(
-        self, rows: Rows, layer: DisentangledLayer, projection: nn.Linear, cache: WeightCache
+        self, site: Site, projection: nn.Linear, cache: WeightCache
     ) -> Float[Tensor, "heads buckets head_dim"]:
+        """Return the scaled projection of the reachable rows."""
+        rows, layer = site.prepared, site.layer
+        assert isinstance(layer, DisentangledLayer)
+
         def compute() -> Tensor:
-            projected: Tensor = projection(layer.dropout(rows.table))
+            projected = site.scale * projection(layer.dropout(rows.table))
             projected_HRD = rearrange(projected, "r (h d) -> h r d", h=self.dims.num_heads)
             return self.dims.relation.with_blank(projected_HRD)
 
@@ -327,4 +327,4 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
             cache.clear()
             return compute()
         weights = [*projection.parameters(), *self.parameters()]
-        return cache.get(weights, compute, key=(rows.low, rows.high))
+        return cache.get(weights, compute, key=(rows.low, rows.high, site.scale))

@@ -23,7 +23,7 @@ from torch import nn
 from torch.nn import functional
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, Causal, QueryScores, VisibilityRule
+from posattn.bias import AttentionBias, Causal, QueryProducts, VisibilityRule
 from posattn.mechanisms.base import (
     DISTANCES,
     LINE,
@@ -112,8 +112,8 @@ class RelativeLogits(Mechanism[RelativeLogitsConfig]):
         profiles_RD = profiles_RD[first : first + self.config.rows(limit)]
         mixture = layer.mixture_proj(site.query_hidden)
         mixture_BHQD = rearrange(mixture, "b q (h d) -> b h q d", h=self.dims.num_heads)
-        scores_BHQR = mixture_BHQD @ profiles_RD.mT.to(mixture.dtype)
-        return QueryScores("relative", scores_BHQR, bucket)
+        profiles_HRD = profiles_RD.to(mixture.dtype)[None].expand(self.dims.num_heads, -1, -1)
+        return QueryProducts("relative", mixture_BHQD, profiles_HRD, bucket)
 
     @override
     def visibility(self, geometry: Geometry) -> tuple[VisibilityRule, ...]:

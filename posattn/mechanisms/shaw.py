@@ -24,7 +24,7 @@ from pydantic import NonNegativeInt
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, QueryScores, RelativeValues, total_bias
+from posattn.bias import AttentionBias, QueryProducts, RelativeValues, total_bias
 from posattn.mechanisms.base import (
     ANY_RELATION,
     LINE,
@@ -139,11 +139,14 @@ class ShawPositions(Mechanism[ShawConfig]):
         if not self.config.has_keys:
             return None
         rows: Rows = site.prepared
-        table = self._reached(self._layer(site).key_table.weight, rows)
-        scores_BHQR: Tensor = (site.heads.query * site.scale) @ table.mT
-        return total_bias(
-            [QueryScores("relative key", scores_BHQR, bucket) for bucket in rows.buckets]
-        )
+        table = self._reached(self._layer(site).key_table.weight, rows) * site.scale
+        if self.config.share_heads:
+            table = table[None].expand(self.dims.num_heads, -1, -1)
+        parts = [
+            QueryProducts("relative key", site.heads.query, table, bucket)
+            for bucket in rows.buckets
+        ]
+        return total_bias(parts)
 
     @override
     def relative_values(self, site: Site) -> RelativeValues | None:

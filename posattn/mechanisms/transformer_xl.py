@@ -28,7 +28,7 @@ from posattn.bias import (
     BucketScores,
     Causal,
     DenseBias,
-    QueryScores,
+    QueryProducts,
     SumBias,
     VisibilityRule,
 )
@@ -160,13 +160,12 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
         shared = layer.global_biases if self.config.untie else self.global_biases
         table_HRD = self._project(site.prepared.table, layer)
         content_HD, distance_HD = shared.content.weight, shared.distance.weight
-        query_BHQR = (heads.query * site.scale) @ table_HRD.mT
         key_BH1K = torch.einsum("hd,bhkd->bhk", content_HD * site.scale, heads.key)[:, :, None]
         bucket_HR = torch.einsum("hd,hrd->hr", distance_HD * site.scale, table_HRD)
         bucket = site.prepared.bucket
         return SumBias(
             (
-                QueryScores("b", query_BHQR, bucket),
+                QueryProducts("b", heads.query, table_HRD * site.scale, bucket),
                 DenseBias("c", key_BH1K),
                 BucketScores("d", bucket_HR, bucket),
             )

@@ -112,7 +112,7 @@ def test_each_layer_has_its_own_tables_and_no_more_than_it_needs(
 
 
 def test_keys_alone_run_on_a_backend_that_forms_no_probabilities() -> None:
-    assert case_of(adds_to="keys").able_backends() == ["eager", "sdpa"]
+    assert {"eager", "sdpa"} <= set(case_of(adds_to="keys").able_backends())
     assert case_of(adds_to="both").able_backends() == ["eager"]
 
 
