@@ -81,6 +81,9 @@ def test_a_shell_block_holds_commands_that_work(text, desk, nothing_long, capsys
             makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
             assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), line
             continue
+        if words[0] == "python":  # tests/test_gpu_check.py runs it
+            assert (ROOT / words[1]).is_file(), line
+            continue
         if words[0] == "pip" or words[1:3] == ["check-mechanism", "lean"]:
             continue  # tests/kit/test_package.py installs the package and runs its checks
         assert words[0] == "posattn", line

@@ -112,8 +112,7 @@ class Ours(Entrant):
     @override
     def runs_on(self, model: nn.Module) -> str:
         assert isinstance(model, Encoder)
-        chosen = getattr(model.backend, "chosen", None) or {model.backend.name}
-        return " and ".join(sorted(chosen))
+        return " and ".join(model.backend.ran())
 
 
 class Rival(Entrant):
