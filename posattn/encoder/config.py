@@ -122,7 +122,9 @@ class EncoderConfig(FrozenConfig):
     embedding_size: PositiveInt | None = (
         None  # a narrower token table, projected; None: hidden_size
     )
-    embedding_projection: Literal["tokens", "sum"] = "tokens"  # sum: after segments and norm
+    # of a narrow table: of tokens alone (DeBERTa), or of tokens and segments, normed, with positions
+    # added behind it (RoFormer)
+    embedding_projection: Literal["tokens", "sum"] = "tokens"
     convolution: ConvolutionConfig | None = None  # beside the first layer
     embedding_norm: bool = True
     embedding_scale: Literal["none", "sqrt_hidden"] = "none"  # Vaswani: tokens x sqrt(hidden_size)
