@@ -9,6 +9,8 @@ from posattn.bias.gathered import KeyScores as KeyScores
 from posattn.bias.gathered import QueryScores as QueryScores
 from posattn.bias.products import KeyProducts as KeyProducts
 from posattn.bias.products import QueryProducts as QueryProducts
+from posattn.bias.products import key_products as key_products
+from posattn.bias.products import query_products as query_products
 from posattn.bias.total import SumBias as SumBias
 from posattn.bias.total import total_bias as total_bias
 from posattn.bias.values import RelativeValues as RelativeValues

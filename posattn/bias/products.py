@@ -1,6 +1,6 @@
 """A bias looked up by bucket in products of tokens with a table (DeBERTa, Shaw, Transformer-XL)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -92,3 +92,23 @@ class KeyProducts(AttentionBias):
     @override
     def score_mod(self) -> ScoreMod:
         return self.scores().score_mod()
+
+
+def query_products(
+    name: str, query: QueryHeads, table: Table, buckets: Sequence[Relation]
+) -> list[AttentionBias]:
+    """Return how each query likes each bucket, once for every relation; the product is taken once."""
+    if len(buckets) == 1:
+        return [QueryProducts(name, query, table, buckets[0])]
+    scores_BHQR = query @ table.mT
+    return [QueryScores(name, scores_BHQR, bucket) for bucket in buckets]
+
+
+def key_products(
+    name: str, key: KeyHeads, table: Table, buckets: Sequence[Relation]
+) -> list[AttentionBias]:
+    """Return how each key likes each bucket, once for every relation; the product is taken once."""
+    if len(buckets) == 1:
+        return [KeyProducts(name, key, table, buckets[0])]
+    scores_BHKR = key @ table.mT
+    return [KeyScores(name, scores_BHKR, bucket) for bucket in buckets]

@@ -107,6 +107,7 @@ class DAPE(Wrapper[DAPEConfig]):
         assert isinstance(layer, DAPELayer)
         bias = super().bias(replace(site, layer=layer.wrapped))
         assert bias is not None
+        bias = SumBias(tuple(DenseBias(name, term) for name, term in bias.terms().items()))
         logits_BHQK = (site.heads.query * site.scale) @ site.heads.key.mT
         whole_BHQK = bias.materialize().to(logits_BHQK.dtype).expand_as(logits_BHQK)
         return SumBias((bias, DenseBias("dape", layer(logits_BHQK, whole_BHQK))))

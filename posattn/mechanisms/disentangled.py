@@ -37,7 +37,7 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, BucketScores, KeyProducts, QueryProducts, total_bias
+from posattn.bias import AttentionBias, BucketScores, key_products, query_products, total_bias
 from posattn.config import FrozenConfig
 from posattn.mechanisms.base import (
     ANY_RELATION,
@@ -277,9 +277,9 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
             query_HRD = self._project(site, self._query_proj(site), layer.query_cache)
         parts: list[AttentionBias] = []
         if self.config.c2p and key_HRD is not None:
-            parts += [QueryProducts("c2p", heads.query, key_HRD, bucket) for bucket in rows.buckets]
+            parts += query_products("c2p", heads.query, key_HRD, rows.buckets)
         if self.config.p2c and query_HRD is not None:
-            parts += [KeyProducts("p2c", heads.key, query_HRD, bucket) for bucket in rows.mirrored]
+            parts += key_products("p2c", heads.key, query_HRD, rows.mirrored)
         if self.config.p2p and key_HRD is not None and query_HRD is not None:
             parts += self._position_to_position(query_HRD, key_HRD / site.scale, rows)
         return total_bias(parts)

@@ -25,7 +25,7 @@ from pydantic import NonNegativeInt
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, QueryProducts, RelativeValues, total_bias
+from posattn.bias import AttentionBias, RelativeValues, query_products, total_bias
 from posattn.mechanisms.base import (
     ANY_RELATION,
     LINE,
@@ -143,11 +143,7 @@ class ShawPositions(Mechanism[ShawConfig]):
         table = self._reached(self._layer(site).key_table.weight, rows) * site.scale
         if self.config.share_heads:
             table = table[None].expand(self.dims.num_heads, -1, -1)
-        parts = [
-            QueryProducts("relative key", site.heads.query, table, bucket)
-            for bucket in rows.buckets
-        ]
-        return total_bias(parts)
+        return total_bias(query_products("relative key", site.heads.query, table, rows.buckets))
 
     @override
     def relative_values(self, site: Site) -> RelativeValues | None:
