@@ -8,16 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from posattn import backends, mechanisms, testing
+    from posattn.checkpoints.loading import from_pretrained
     from posattn.recipe.build import build
     from posattn.recipe.schema import Recipe, load_recipe
 
 __version__ = "0.1.0"
 
-__all__ = ["Recipe", "__version__", "backends", "build", "load_recipe", "mechanisms", "testing"]
+__all__ = [
+    "Recipe",
+    "__version__",
+    "backends",
+    "build",
+    "from_pretrained",
+    "load_recipe",
+    "mechanisms",
+    "testing",
+]
 
 _ATTRIBUTES = {
     "Recipe": "posattn.recipe.schema",
     "build": "posattn.recipe.build",
+    "from_pretrained": "posattn.checkpoints.loading",
     "load_recipe": "posattn.recipe.schema",
 }
 _PACKAGES = frozenset({"backends", "mechanisms", "testing"})

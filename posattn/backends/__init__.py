@@ -10,6 +10,7 @@ from posattn.backends.eager import probabilities as probabilities
 from posattn.backends.flex import FlexBackend as FlexBackend
 from posattn.backends.fused import FusedBackend as FusedBackend
 from posattn.backends.sdpa import SDPABackend as SDPABackend
+from posattn.backends.triton import TritonBackend as TritonBackend
 from posattn.backends.xformers import XformersBackend as XformersBackend
 
 registry = _backends

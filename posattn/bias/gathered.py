@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import final, no_type_check
 
 from jaxtyping import Float
@@ -10,6 +9,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from posattn.bias.base import AttentionBias, ScoreMod
+from posattn.lazy import cached_property
 from posattn.positions import Relation
 from posattn.shapes import Logits
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import ClassVar, TypeAlias, final, no_type_check
 
 import torch
@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from typing_extensions import override
 
+from posattn.lazy import cached_property
 from posattn.positions import Distances, Relation
 
 VisiblePairs: TypeAlias = Bool[Tensor, "#batch #heads #query key"]

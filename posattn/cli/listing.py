@@ -22,6 +22,8 @@ class Kind(StrEnum):
     CORPORA = "corpora"
     TOKENIZERS = "tokenizers"
     OBJECTIVES = "objectives"
+    TASKS = "tasks"
+    FAMILIES = "families"
     EVALUATIONS = "evaluations"
 
 
@@ -32,6 +34,8 @@ _REGISTRIES = {
     Kind.CORPORA: ("posattn.training.text.corpora", "corpora"),
     Kind.TOKENIZERS: ("posattn.training.text.tokenizers", "tokenizers"),
     Kind.OBJECTIVES: ("posattn.training.objectives", "objectives"),
+    Kind.TASKS: ("posattn.encoder.tasks", "tasks"),
+    Kind.FAMILIES: ("posattn.checkpoints.families", "families"),
     Kind.EVALUATIONS: ("posattn.comparison.evaluations", "evaluations"),
 }
 

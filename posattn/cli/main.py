@@ -13,10 +13,13 @@ import typer
 
 import posattn
 from posattn.cli import (
+    bench,
     compare,
     diff,
     doctor,
+    export,
     gallery,
+    importing,
     listing,
     mechanism,
     schema,
@@ -28,10 +31,13 @@ from posattn.cli.app import app, say
 from posattn.errors import PosattnError
 
 __all__ = [
+    "bench",
     "compare",
     "diff",
     "doctor",
+    "export",
     "gallery",
+    "importing",
     "listing",
     "mechanism",
     "run",

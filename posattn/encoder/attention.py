@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import TypeAlias, final
 
-from einops import rearrange
 from torch import nn
 
 from posattn.backends import AttentionBackend, AttentionCall
@@ -15,8 +14,9 @@ from posattn.encoder.position import (
     Prepared,
     Projected,
 )
+from posattn.encoder.projections import StackedProjections
 from posattn.mechanisms import Heads
-from posattn.shapes import KeyHidden, QueryHidden
+from posattn.shapes import KeyHidden, PerHead, QueryHidden
 
 Observer: TypeAlias = Callable[[AttentionCall, str], None]
 """Is told of every attention call and of the field's name for its query-key term."""
@@ -38,6 +38,7 @@ class MultiHeadAttention(nn.Module):
         self.key_proj = nn.Linear(size, size, bias=bias == "all")
         self.value_proj = nn.Linear(size, size, bias=bias != "none")
         self.output_proj = nn.Linear(size, size, bias=bias != "none")
+        self.stacked = StackedProjections()
         self.position = LayerPosition(config, stack, layer)
         self.backend = backend
 
@@ -54,7 +55,7 @@ class MultiHeadAttention(nn.Module):
             call = self._call(projected, prepared)
             if observer is not None:
                 observer(call, self.position.content_term(prepared))
-            return rearrange(self.backend.attend(call), "b h q d -> b q (h d)")
+            return self.backend.attend(call).transpose(1, 2).flatten(2)
 
         return self.output_proj(prepared.attended(self._project(query_hidden, hidden), attend))
 
@@ -65,16 +66,21 @@ class MultiHeadAttention(nn.Module):
         return self._call(self._project(query_hidden, hidden), prepared)
 
     def _project(self, query_hidden: QueryHidden, hidden: KeyHidden) -> Projected:
-        query = self.query_proj(query_hidden)
-        return Projected(query_hidden, query, self.key_proj(hidden), self.value_proj(hidden))
+        """Return queries, keys and values; as one product where no gradient is recorded."""
+        projections = (self.query_proj, self.key_proj, self.value_proj)
+        if query_hidden is hidden and not self.training and self.stacked.takes(projections):
+            query, key, value = self.stacked(projections, hidden).chunk(3, dim=-1)
+        else:
+            query, key = self.query_proj(query_hidden), self.key_proj(hidden)
+            value = self.value_proj(hidden)
+        return Projected(query_hidden, query, key, value)
 
     def _call(self, projected: Projected, prepared: Prepared) -> AttentionCall:
         position = self.position
-        split = "b l (h d) -> b h l d"
         content = Heads(
-            query=rearrange(projected.query, split, h=self.num_heads),
-            key=rearrange(projected.key, split, h=self.num_heads),
-            value=rearrange(projected.value, split, h=self.num_heads),
+            query=self._split(projected.query),
+            key=self._split(projected.key),
+            value=self._split(projected.value),
         )
         visibility = position.visibility(prepared)
         projections = (self.query_proj, self.key_proj)
@@ -91,3 +97,6 @@ class MultiHeadAttention(nn.Module):
             relative_values=position.relative_values(sites),
             dropout=self.dropout if self.training else 0.0,
         )
+
+    def _split(self, hidden: KeyHidden) -> PerHead:
+        return hidden.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)

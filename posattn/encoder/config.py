@@ -17,7 +17,8 @@ from posattn.errors import RecipeError
 from posattn.mechanisms import AnyMechanismConfig, EncoderDims, LayerPattern, MechanismConfig
 from posattn.relations import AnyRelation, LineRelation, RelationConfig
 
-Activation = Literal["gelu", "gelu_tanh", "relu", "silu", "geglu", "swiglu"]
+Activation = Literal["gelu", "gelu_tanh", "relu", "silu", "geglu", "geglu_tanh", "reglu", "swiglu"]
+GATED = ("geglu", "geglu_tanh", "reglu", "swiglu")
 Probability = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -30,6 +31,13 @@ class NormConfig(FrozenConfig):
     )
     eps: PositiveFloat = 1e-12
     before_first: bool = True  # False, with "pre": none before the first attention (ModernBERT)
+    bias: bool = True  # False: layer norms without bias (ModernBERT); rms norms never have one
+
+    @model_validator(mode="after")
+    def _only_layer_norms_have_a_bias(self) -> "NormConfig":
+        if self.kind == "rms_norm" and not self.bias:
+            raise ValueError("kind: rms_norm has no bias to leave out; drop bias: false")
+        return self
 
     @model_validator(mode="after")
     def _first_is_optional_only_before_blocks(self) -> "NormConfig":
@@ -49,6 +57,23 @@ class WindowConfig(FrozenConfig):
         if isinstance(self.layers, LayerPattern):
             return self.layers.picks(layer)
         return layer in self.layers
+
+
+class ConvolutionConfig(FrozenConfig):
+    """A convolution of the embeddings, added to the first layer's states (DeBERTa v2 xlarge)."""
+
+    kernel_size: PositiveInt = 3
+    groups: PositiveInt = 1
+    activation: Literal["tanh", "gelu", "gelu_tanh", "relu", "silu"] = "tanh"
+
+    @model_validator(mode="after")
+    def _has_a_middle(self) -> "ConvolutionConfig":
+        if self.kernel_size % 2 == 0:
+            raise ValueError(
+                f"kernel_size {self.kernel_size} is even, so no place is in the middle; "
+                f"use {self.kernel_size - 1} or {self.kernel_size + 1}"
+            )
+        return self
 
 
 def _known_backend(name: object) -> object:
@@ -91,8 +116,16 @@ class EncoderConfig(FrozenConfig):
     hidden_dropout: Probability = 0.1
     attention_dropout: Probability = 0.1
     projection_bias: Literal["all", "no_key", "none"] = "all"  # of query, key, value, output
-    feed_forward_bias: bool = True
+    feed_forward_bias: bool | Literal["output"] = True  # "output": of the last projection only
     segments: NonNegativeInt = 0  # rows of the segment (token type) table; 0: none
+    token_rows: PositiveInt | None = None  # rows of the token table; None: the tokenizer's ids
+    embedding_size: PositiveInt | None = (
+        None  # a narrower token table, projected; None: hidden_size
+    )
+    # of a narrow table: of tokens alone (DeBERTa), or of tokens and segments, normed, with positions
+    # added behind it (RoFormer)
+    embedding_projection: Literal["tokens", "sum"] = "tokens"
+    convolution: ConvolutionConfig | None = None  # beside the first layer
     embedding_norm: bool = True
     embedding_scale: Literal["none", "sqrt_hidden"] = "none"  # Vaswani: tokens x sqrt(hidden_size)
     initializer_range: PositiveFloat = 0.02
@@ -140,6 +173,10 @@ class EncoderConfig(FrozenConfig):
         """Return the states of earlier segments that layers keep; 0 if no mechanism has memory."""
         return max((part.memory() for part in self.mechanism), default=0)
 
+    def reads_segments(self) -> bool:
+        """Return whether a mechanism reads which segment (token type) each token belongs to."""
+        return any(part.traits().reads_segments for part in self.mechanism)
+
     def acting_in(self, layer: int) -> list[MechanismConfig]:
         """Return the mechanisms that act in the attention of a layer."""
         return [part for part in self.mechanism if part.acts_in(layer)]
@@ -172,8 +209,30 @@ class EncoderConfig(FrozenConfig):
                 )
         return problems
 
+    def _problems_of_widths(self) -> list[str]:
+        problems = []
+        if self.embedding_size == self.hidden_size:
+            problems.append(
+                f"embedding_size {self.embedding_size} is hidden_size, where nothing is projected; "
+                "leave it out"
+            )
+        if self.embedding_size is None and self.embedding_projection == "sum":
+            problems.append(
+                "embedding_projection 'sum' needs an embedding_size below hidden_size to project from; "
+                "set one, or leave it out"
+            )
+        if self.convolution is not None and self.hidden_size % self.convolution.groups:
+            problems.append(
+                f"convolution.groups {self.convolution.groups} does not divide hidden_size "
+                f"{self.hidden_size}"
+            )
+        if self.convolution is not None and self.num_layers < 2:
+            problems.append("convolution follows the first of several layers; num_layers is 1")
+        return problems
+
     def _problems_between(self) -> list[str]:
         problems = [] if self.mechanism else ["mechanism is an empty list; name one, or none"]
+        problems += self._problems_of_widths()
         dims = self.dims()
         for layer in range(self.num_layers):
             acting = self.acting_in(layer)

@@ -1,6 +1,6 @@
 """What all layers of one forward share: who is where, who sees whom, and what was before."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
@@ -25,12 +25,12 @@ class Tokens:
     positions: Int[Tensor, "#batch length"]
     visible: Bool[Tensor, "batch length"] | None
     documents: Int[Tensor, "batch length"] | None
-    is_contiguous: bool  # positions are 0, 1, 2, ..
     memory: SegmentMemory | None
     rows: int  # sequences in the batch
-    relation: GivenPairs | None = None  # of all pairs, where the relation is given
-    texts: Texts | None = None  # if the layers see the real tokens only, in one row
     is_counted: bool = False  # positions count from 0 in each text
+    relation: GivenPairs | None = None  # of all pairs, where the relation is given
+    segments: Int[Tensor, "batch length"] | None = None  # where a mechanism reads them
+    texts: Texts | None = None  # if the layers see the real tokens only, in one row
 
 
 @final
@@ -98,6 +98,9 @@ class Context:
     def _prepare_group(self, group: TextGroup, selection: Selection | None) -> Prepared:
         """Prepare for one group of texts, each of which is a row of its own."""
         reach = None if group.is_ragged or not self.tokens.is_counted else group.longest - 1
+        key_segments = query_segments = self._segments_in(group)
+        if selection is not None and key_segments is not None:
+            query_segments = selection.take_positions(key_segments)
 
         def geometry(
             values: Num[Tensor, "#batch length"], reach: int | None, given: GivenPairs | None
@@ -106,7 +109,14 @@ class Context:
             if reach is not None:
                 at = at[:1]  # all of them count alike
             query = at if selection is None else selection.take_positions(at)
-            return Geometry(query, at, reach, given=given)
+            return Geometry(
+                query,
+                at,
+                reach,
+                given=given,
+                query_segments=query_segments,
+                key_segments=key_segments,
+            )
 
         plain = geometry(self.tokens.positions, reach, self._given_in(group, selection))
         placed = {name: geometry(at, None, None) for name, at in self.placed.items()}
@@ -119,10 +129,14 @@ class Context:
     def _prepare_rows(self, selection: Selection | None) -> Prepared:
         keys, of_keys = self._with_memory(self.tokens.positions), self.tokens.documents
 
+        key_segments = self._segments_with_memory()
+
         def at_queries(values: Num[Tensor, "#batch length"]) -> Num[Tensor, "#batch query"]:
             return values if selection is None else selection.take_positions(values)
 
         of_queries = None if of_keys is None else at_queries(of_keys)
+        segments = self.tokens.segments
+        query_segments = None if segments is None else at_queries(segments)
         geometry = Geometry(
             at_queries(self.tokens.positions),
             keys,
@@ -130,9 +144,17 @@ class Context:
             of_queries,
             of_keys,
             self._given(selection),
+            query_segments=query_segments,
+            key_segments=key_segments,
         )
         placed = {
-            name: Geometry(at_queries(at), self._with_memory(at), None, of_queries, of_keys)
+            name: replace(
+                geometry,
+                query_positions=at_queries(at),
+                key_positions=self._with_memory(at),
+                reach=None,
+                given=None,
+            )
             for name, at in self.placed.items()
         }
         rules: list[VisibilityRule] = []
@@ -151,12 +173,23 @@ class Context:
             return None
         return _at_queries(GivenPairs(texts.pairs_in(group, relation.pairs)), selection)
 
+    def _segments_in(self, group: TextGroup) -> Int[Tensor, "texts place"] | None:
+        segments = self.tokens.segments
+        return None if segments is None else group.take(self.in_a_row(segments))
+
     def _with_memory(self, positions: Num[Tensor, "#batch length"]) -> Num[Tensor, "#batch key"]:
         memory = self.tokens.memory
         if memory is None:
             return positions
         batch = memory.positions.shape[0]
         return torch.cat([memory.positions + self._start(), positions.expand(batch, -1)], dim=1)
+
+    def _segments_with_memory(self) -> Int[Tensor, "batch key"] | None:
+        """Return the segments of all keys; what is remembered counts as segment 0, as in XLNet."""
+        segments, memory = self.tokens.segments, self.tokens.memory
+        if segments is None or memory is None:
+            return segments
+        return torch.cat([torch.zeros_like(memory.positions), segments], dim=1)
 
     def _start(self) -> Int[Tensor, "#batch 1"]:
         """Return the position at which each sequence starts, 0 where it has no token."""
@@ -177,9 +210,17 @@ class Context:
         return torch.cat([memory.visible, visible], dim=1)
 
     def _reach(self) -> int | None:
-        if not self.tokens.is_contiguous or self.tokens.memory is not None:
+        """Return a bound of all distances: the positions that a row counts lie within its length."""
+        if not self.tokens.is_counted or self.tokens.memory is not None:
             return None
         return max(self.tokens.positions.shape[1] - 1, 0)
+
+
+def all_visible(visible: Bool[Tensor, "batch length"] | None) -> bool:
+    """Return whether it is known that nothing is hidden; values are looked at on a CPU, untraced."""
+    if visible is None or visible.device.type != "cpu" or torch.compiler.is_compiling():
+        return visible is None
+    return bool(visible.all())
 
 
 def _at_queries(relation: GivenPairs | None, selection: Selection | None) -> GivenPairs | None:

@@ -10,7 +10,8 @@ from torch.nn import functional
 from posattn.backends import registry as backends
 from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
-from posattn.encoder.context import Context, Tokens
+from posattn.encoder.context import Context, Tokens, all_visible
+from posattn.encoder.convolution import EmbeddingConvolution
 from posattn.encoder.layer import EncoderLayer, norm
 from posattn.encoder.memory import SegmentMemory, empty_memory
 from posattn.encoder.position import PositionStack
@@ -31,16 +32,23 @@ class Encoder(nn.Module):
         """Build embeddings, mechanisms and layers; parameters are not initialised by name yet."""
         super().__init__()
         self.config = config
-        self.tokens = nn.Embedding(vocab_size, config.hidden_size)
+        self.longest, self.memory_length = config.max_length(), config.memory_length()
+        narrow = config.embedding_size
+        self.tokens = nn.Embedding(_rows(config, vocab_size), narrow or config.hidden_size)
+        if narrow is not None:
+            self.embedding_proj = nn.Linear(narrow, config.hidden_size, bias=_sums_first(config))
+        summed = narrow if narrow is not None and _sums_first(config) else config.hidden_size
         if config.segments:
-            self.segments = nn.Embedding(config.segments, config.hidden_size)
+            self.segments = nn.Embedding(config.segments, summed)
         self.position = PositionStack(config)
-        self.embedding_norm = norm(config) if config.embedding_norm else nn.Identity()
+        self.embedding_norm = norm(config, summed) if config.embedding_norm else nn.Identity()
         self.backend = backends.get(config.backend)()
         self.layers = nn.ModuleList(
             EncoderLayer(config, self.position, index, self.backend)
             for index in range(config.num_layers)
         )
+        if config.convolution is not None:
+            self.convolution = EmbeddingConvolution(config, config.convolution)
         is_pre_norm = config.norm.placement == "pre"
         self.final_norm = norm(config) if is_pre_norm else nn.Identity()
 
@@ -73,6 +81,7 @@ class Encoder(nn.Module):
             visible=visible,
             positions=positions,
             documents=documents,
+            segments=segments,
             coordinates=coordinates,
             relation=relation,
             memory=memory,
@@ -87,6 +96,7 @@ class Encoder(nn.Module):
         visible: Bool[Tensor, "batch length"] | None = None,
         positions: Int[Tensor, "#batch length"] | None = None,
         documents: Ids | None = None,
+        segments: Ids | None = None,
         coordinates: Tensor | None = None,
         relation: Tensor | None = None,
         memory: SegmentMemory | None = None,
@@ -95,9 +105,9 @@ class Encoder(nn.Module):
         self._check(ids, documents, memory)
         shape = (ids.shape[0], ids.shape[1])
         given = self.config.relation.pairs(relation, shape)
-        if visible is not None and visible.device.type == "cpu" and bool(visible.all()):
-            visible = None  # nothing is hidden, and every backend is faster without
-        if memory is None and self.config.memory_length():
+        if all_visible(visible):
+            visible = None  # every backend is faster without
+        if memory is None and self.memory_length:
             memory = self.empty_memory(ids.shape[0])
         if coordinates is not None:
             if positions is not None:
@@ -108,19 +118,18 @@ class Encoder(nn.Module):
         elif positions is not None:
             self._check_room(positions)
         is_counted = positions is None
-        is_contiguous = is_counted and documents is None and visible is None
         if positions is None:
             positions = self._positions(ids, visible, documents)
         tokens = Tokens(
             positions=positions,
             visible=visible,
             documents=documents,
-            is_contiguous=is_contiguous,
             memory=memory,
             rows=ids.shape[0],
-            relation=given,
-            texts=self._texts(ids, visible, documents),
             is_counted=is_counted,
+            relation=given,
+            segments=segments if self.config.reads_segments() else None,
+            texts=self._texts(ids, visible, documents),
         )
         window = None if self.config.window is None else self.config.window.size
         return Context(tokens, self.position, window, self.training)
@@ -136,9 +145,14 @@ class Encoder(nn.Module):
         visible = None if context.tokens.texts is not None else context.tokens.visible
         if visible is not None:  # not even NaN gets from padding to real tokens
             hidden = hidden.masked_fill(~visible[:, :, None], 0.0)
+        narrow, sums_first = self.config.embedding_size is not None, _sums_first(self.config)
+        if narrow and not sums_first:
+            hidden = self.embedding_proj(hidden)
         if self.config.embedding_scale == "sqrt_hidden":
             hidden = hidden * self.config.hidden_size**0.5
         if self.config.segments:
+            if segments is None and self.config.segments == 1:
+                segments = torch.zeros_like(ids)  # RoBERTa's table has nothing to tell apart
             if segments is None:
                 raise IncompatibleParts(
                     f"this encoder has a segment table of {self.config.segments} rows, so it needs "
@@ -147,8 +161,16 @@ class Encoder(nn.Module):
             hidden = hidden + self.segments(context.in_a_row(segments))
         positions = context.in_a_row(context.tokens.positions)
         placed = {name: context.in_a_row(at) for name, at in context.placed.items()}
-        hidden = self.embedding_norm(self.position.embed(hidden, positions, placed))
-        return functional.dropout(hidden, self.config.hidden_dropout, self.training)
+        if narrow and sums_first:
+            hidden = self.embedding_proj(self._normed(hidden))
+            return self.position.embed(hidden, positions, placed)
+        return self._normed(self.position.embed(hidden, positions, placed))
+
+    def _normed(
+        self, hidden: Float[Tensor, "batch length any"]
+    ) -> Float[Tensor, "batch length any"]:
+        normed = self.embedding_norm(hidden)
+        return functional.dropout(normed, self.config.hidden_dropout, self.training)
 
     def run(
         self, hidden: Hidden, context: Context, observer: Observer | None = None
@@ -158,6 +180,10 @@ class Encoder(nn.Module):
         for index, layer in enumerate(list(self.layers)[:-1]):
             keys = context.keys(index, hidden)
             hidden = layer(hidden, keys, context.prepared, observer)
+            if index == 0 and self.config.convolution is not None:
+                before, after = context.in_rows(inputs[0]), context.in_rows(hidden)
+                after = self.convolution(before, after, context.tokens.visible)
+                hidden = context.in_a_row(after)
             inputs.append(hidden)
         return inputs
 
@@ -182,7 +208,7 @@ class Encoder(nn.Module):
 
     def empty_memory(self, num_streams: int) -> SegmentMemory | None:
         """Return a memory that has seen nothing, or None if no mechanism has memory."""
-        length = self.config.memory_length()
+        length = self.memory_length
         if not length:
             return None
         weight = self.tokens.weight
@@ -190,21 +216,27 @@ class Encoder(nn.Module):
         return empty_memory(*shape, weight.device, weight.dtype)
 
     def _check(self, ids: Ids, documents: Ids | None, memory: SegmentMemory | None) -> None:
-        limit, length = self.config.max_length(), ids.shape[1]
+        limit, length = self.longest, ids.shape[1]
         if limit is not None and length > limit:
             names = ", ".join(name for name, least in self.config.limits() if least == limit)
             raise IncompatibleParts(
                 f"the input has {length} tokens, but {names} takes at most {limit}; shorten the "
                 "input or enlarge its table"
             )
-        if documents is not None and self.config.memory_length():
+        if documents is not None and self.memory_length:
             raise IncompatibleParts(
                 "memory belongs to one stream, but documents packs several texts into a row; give "
                 "each its own row, or set memory_length to 0"
             )
+        if documents is not None and self.config.convolution is not None:
+            raise IncompatibleParts(
+                "the convolution reads neighbours, in a packed row those of other texts as well; give "
+                "each text its own row (data.layout: padded), or let texts see each other "
+                "(data.across_documents: true)"
+            )
         if memory is None:
             return
-        if not self.config.memory_length():
+        if not self.memory_length:
             raise IncompatibleParts("memory was given, but no mechanism of this encoder has memory")
         if memory.positions.shape[0] != ids.shape[0]:
             raise IncompatibleParts(
@@ -244,3 +276,18 @@ class Encoder(nn.Module):
         if visible is None:
             return torch.arange(ids.shape[1], device=ids.device)[None]
         return counted_positions(visible)
+
+
+def _sums_first(config: EncoderConfig) -> bool:
+    """Return whether segments and norm are as narrow as the token table, and projected with it."""
+    return config.embedding_projection == "sum"
+
+
+def _rows(config: EncoderConfig, vocab_size: int) -> int:
+    """Return the rows of the token table, which may be more than the tokenizer has ids."""
+    if config.token_rows is not None and config.token_rows < vocab_size:
+        raise IncompatibleParts(
+            f"encoder.token_rows is {config.token_rows}, but the tokenizer has {vocab_size} ids; raise "
+            f"it to {vocab_size}, leave it out, or use the tokenizer that belongs to the table"
+        )
+    return config.token_rows or vocab_size

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from posattn.encoder.model import MaskedLanguageModel
+from posattn.encoder.tasks import TaskModel
 from posattn.mechanisms import FanInLinear
 
 
-def initialize(model: MaskedLanguageModel, seed: int) -> None:
+def initialize(model: MaskedLanguageModel | TaskModel, seed: int) -> None:
     """Set weights of projections and tables to N(0, initializer_range), biases to 0, norms to 1 and 0.
 
     Weights and biases of a mechanism's `FanInLinear` are uniform within 1 / sqrt(in_features).
@@ -43,7 +44,7 @@ def _initialize(module: nn.Module, name: str, parameter: Tensor, seed: int, spre
         parameter.copy_((2.0 * unit - 1.0) * reach)
     elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
         parameter.fill_(0.0 if is_bias else 1.0)
-    elif isinstance(module, nn.Linear | nn.Embedding):
+    elif isinstance(module, nn.Linear | nn.Embedding | nn.Conv1d):
         if is_bias:
             parameter.zero_()
         else:

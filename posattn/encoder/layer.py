@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from posattn.backends import AttentionBackend
 from posattn.encoder.attention import MultiHeadAttention, Observer
-from posattn.encoder.config import EncoderConfig
+from posattn.encoder.config import GATED, EncoderConfig
 from posattn.encoder.position import Arrangement, PositionStack
 from posattn.shapes import Hidden, KeyHidden, QueryHidden
 
@@ -19,17 +19,22 @@ def activation(name: str) -> nn.Module:
         "gelu_tanh": nn.GELU(approximate="tanh"),
         "relu": nn.ReLU(),
         "silu": nn.SiLU(),
+        "tanh": nn.Tanh(),
         "geglu": nn.GELU(),
+        "geglu_tanh": nn.GELU(approximate="tanh"),
+        "reglu": nn.ReLU(),
         "swiglu": nn.SiLU(),
     }
     module: nn.Module = known[name]
     return module
 
 
-def norm(config: EncoderConfig) -> nn.Module:
-    """Return the norm of the recipe over the hidden size."""
-    kind = nn.LayerNorm if config.norm.kind == "layer_norm" else nn.RMSNorm
-    return kind(config.hidden_size, eps=config.norm.eps)
+def norm(config: EncoderConfig, size: int | None = None) -> nn.Module:
+    """Return the norm of the recipe over `size` channels, by default the hidden size."""
+    size = config.hidden_size if size is None else size
+    if config.norm.kind == "rms_norm":
+        return nn.RMSNorm(size, eps=config.norm.eps)
+    return nn.LayerNorm(size, eps=config.norm.eps, bias=config.norm.bias)
 
 
 @final
@@ -39,12 +44,13 @@ class FeedForward(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         """Build the projections."""
         super().__init__()
-        size, inner, bias = config.hidden_size, config.inner_size(), config.feed_forward_bias
-        self.is_gated = config.activation in ("geglu", "swiglu")
+        size, inner = config.hidden_size, config.inner_size()
+        bias, output_bias = config.feed_forward_bias is True, config.feed_forward_bias is not False
+        self.is_gated = config.activation in GATED
         self.inner_proj = nn.Linear(size, inner, bias=bias)
         if self.is_gated:
             self.gate_proj = nn.Linear(size, inner, bias=bias)
-        self.output_proj = nn.Linear(inner, size, bias=bias)
+        self.output_proj = nn.Linear(inner, size, bias=output_bias)
         self.activation = activation(config.activation)
 
     def forward(self, hidden: Hidden) -> Hidden:

@@ -1,8 +1,8 @@
 """How several mechanisms act as one: what the encoder shares, and what each attention layer has."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, cast, final
 
 import torch
@@ -57,6 +57,16 @@ class Prepared(Arrangement):
     geometry: Geometry
     visibility: Visibility
     windowed: Visibility  # the same within the local window
+    combined: dict[tuple[str | bool, ...], Visibility] = field(default_factory=dict)
+
+    def visible(self, acting: Sequence[str], is_windowed: bool) -> Visibility:
+        """Return what queries see where these mechanisms act, made once for all such layers."""
+        key: tuple[str | bool, ...] = (is_windowed, *acting)
+        if key not in self.combined:
+            shared = self.windowed if is_windowed else self.visibility
+            rules = [self.mechanisms[name][0].visibility(self.geometry) for name in acting]
+            self.combined[key] = shared.with_rules(*(rule for more in rules for rule in more))
+        return self.combined[key]
 
     @override
     def attended(
@@ -119,7 +129,7 @@ class PositionStack(nn.Module):
 
     def owned(self) -> dict[str, Mechanism[Any]]:
         """Return each mechanism under its name."""
-        return cast(dict[str, Mechanism[Any]], dict(self.mechanisms.items()))
+        return cast("dict[str, Mechanism[Any]]", dict(self.mechanisms.items()))
 
     def prepare(
         self,
@@ -181,22 +191,16 @@ class LayerPosition(nn.Module):
 
     def relative_values(self, sites: list[tuple[Mechanism[Any], Site]]) -> RelativeValues | None:
         """Return what one acting mechanism adds to the attended values."""
-        found = [
-            (type(mechanism).__name__, values)
-            for mechanism, site in sites
-            if (values := mechanism.relative_values(site)) is not None
-        ]
+        given = [(mechanism, mechanism.relative_values(site)) for mechanism, site in sites]
+        found = [(mechanism, values) for mechanism, values in given if values is not None]
         if len(found) > 1:
-            names = ", ".join(name for name, _ in found)
+            names = ", ".join(type(mechanism).__name__ for mechanism, _ in found)
             raise IncompatibleParts(f"only one mechanism of a layer may add values, not {names}")
         return found[0][1] if found else None
 
     def visibility(self, prepared: Prepared) -> Visibility:
         """Return what the queries of this layer may see."""
-        shared = prepared.windowed if self.is_windowed else prepared.visibility
-        acting = [prepared.mechanisms[name][0] for name in self.parts]
-        rules = [mechanism.visibility(prepared.geometry) for mechanism in acting]
-        return shared.with_rules(*(rule for more in rules for rule in more))
+        return prepared.visible(tuple(self.parts), self.is_windowed)
 
     def content_term(self, prepared: Prepared) -> str:
         """Return the name of the query-key term: the field's own if one mechanism has one."""

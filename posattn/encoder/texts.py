@@ -6,7 +6,6 @@ padding and every mechanism and backend computes it as it computes any other.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import final
 
 import torch
@@ -14,6 +13,7 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from posattn.encoder.selection import Selection, selection
+from posattn.lazy import cached_property
 
 SHARED_FROM = 0.5
 """A text shares the group of a longer one from this part of its length on."""

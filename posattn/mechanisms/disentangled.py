@@ -22,6 +22,8 @@ Distances past the largest log bucket stay within it, as in Microsoft's code (`b
 transformers lets buckets grow and holds the row (`beyond: growing`), so that keys max_distance and more
 to the right of the query read row 0, which training at that length never touched (see
 positions/buckets.py).
+`key_bias` gives W_kr of `projections: own` the bias that v2 has; it adds the same to all logits of a query,
+which softmax does not see.
 """
 
 import math
@@ -128,6 +130,7 @@ class DisentangledConfig(MechanismConfig):
     p2p: bool = False  # position to position
     buckets: Annotated[ClippedDistances | LogBuckets, Field(discriminator="name")] = LogBuckets()
     projections: Literal["own", "shared"] = "shared"  # of the table, in each layer
+    key_bias: bool = False  # with own projections: a bias in W_kr, as v2 stores it
     norm_table: bool = True  # LayerNorm on the table
     table_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     p2c_index: Literal["reference", "paper"] = "reference"
@@ -137,6 +140,11 @@ class DisentangledConfig(MechanismConfig):
     def _has_a_term(self) -> "DisentangledConfig":
         if not self.term_names():
             raise ValueError("c2p, p2c and p2p are all off, so the table does nothing; use 'none'")
+        if self.key_bias and not (self.projections == "own" and self.projected()[0]):
+            raise ValueError(
+                "key_bias belongs to the own projection of c2p or p2p; set projections: own, or leave "
+                "it out"
+            )
         return self
 
     def term_names(self) -> list[str]:
@@ -211,7 +219,8 @@ class DisentangledLayer(nn.Module):
         self.key_cache, self.query_cache = WeightCache(), WeightCache()
         needs_key, needs_query = config.projected()
         if config.projections == "own" and needs_key:
-            self.position_key_proj = nn.Linear(dims.hidden_size, dims.hidden_size, bias=False)
+            size = dims.hidden_size
+            self.position_key_proj = nn.Linear(size, size, bias=config.key_bias)
         if config.projections == "own" and needs_query:
             self.position_query_proj = nn.Linear(dims.hidden_size, dims.hidden_size)
 
@@ -242,7 +251,10 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
     def prepare(self, geometry: Geometry) -> Rows:
         relation, signed = self.dims.relation, self.config.buckets.signed
         span, largest = self.config.buckets.span(), relation.largest(geometry)
-        reach = span if largest is None else int(self._signed_reach(largest))
+        if largest is None or torch.compiler.is_compiling():  # a graph of all lengths has all rows
+            reach = span
+        else:
+            reach = int(self._signed_reach(largest))
         low, high = max(span - reach, 0), min(span + reach, 2 * span - 1)
         buckets = relation.buckets(geometry, 2 * span, lambda at: self._row(signed(at)) - low)
         table = relation.reached(self.table.weight, low, high)

@@ -10,7 +10,9 @@ from posattn.errors import IncompatibleParts
 from posattn.recipe.build import build_on_meta
 from posattn.recipe.capability import put_question
 from posattn.recipe.schema import Recipe
+from posattn.training.compiling import check_compiler
 from posattn.training.forward import autocast
+from posattn.training.start import check_start
 
 TRIAL_LENGTH = 16
 TRIAL_VOCABULARY = 8
@@ -38,7 +40,11 @@ def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe
     Raises `IncompatibleParts` if the encoder needs a relation for every text, which no corpus gives.
     """
     check_inputs(recipe)
+    if recipe.train.compile:
+        check_compiler(_device(recipe))
     model = build_on_meta(recipe, vocab_size)
+    if recipe.train.start is not None:
+        check_start(model, recipe.train.start)
     ours = position_parameters(model)
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
     return CheckedRecipe(

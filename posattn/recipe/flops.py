@@ -6,10 +6,8 @@ not, as in torch's own counter, which the tests compare with. A training step ta
 
 from dataclasses import dataclass, fields
 
-from posattn.encoder.config import EncoderConfig
+from posattn.encoder.config import GATED, EncoderConfig
 from posattn.recipe.schema import Recipe
-
-_GATED = ("geglu", "swiglu")
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,7 @@ def count_flops(
     runs += [(last, decoded)] * at_decoded
     parts = [_layer(encoder, layer, queries, keys, batch) for layer, queries in runs]
     size = encoder.hidden_size
+    narrow = encoder.embedding_size or size
     # what is prepared once is prepared anew for the queries that are decoded only
     prepared = sum(
         part.flops(encoder.dims(), length, keys).per_prepare for part in encoder.mechanism
@@ -68,8 +67,20 @@ def count_flops(
     for layers, queries in ((everywhere_layers, length), (decoded_layers, decoded)):
         mechanism += _shared(encoder, layers, queries, keys) / batch / length
     mechanism += prepared / batch / length
-    head = 2.0 * decoded * size * (size + vocab_size) / length
+    projections += _around_the_layers(encoder)
+    columns = encoder.token_rows or vocab_size
+    columns += size if recipe.head.transform else 0
+    head = 2.0 * decoded * narrow * columns / length
     return FlopCount(projections, attention, feed_forward, mechanism, head)
+
+
+def _around_the_layers(encoder: EncoderConfig) -> float:
+    """Return what the projection of a narrow token table and the convolution take per token."""
+    size = encoder.hidden_size
+    found = 2.0 * (encoder.embedding_size or 0) * size
+    if encoder.convolution is not None:
+        found += 2.0 * encoder.convolution.kernel_size * size * size / encoder.convolution.groups
+    return found
 
 
 def decoded_share(recipe: Recipe) -> float:
@@ -88,7 +99,7 @@ def _layer(
 ) -> tuple[float, float, float, float]:
     """Return projections, attention, feed-forward and mechanisms of one layer for one sequence."""
     size, inner = encoder.hidden_size, encoder.inner_size()
-    matrices = 3 if encoder.activation in _GATED else 2
+    matrices = 3 if encoder.activation in GATED else 2
     added = [part.flops(encoder.dims(), queries, keys) for part in encoder.acting_in(layer)]
     return (
         4.0 * size * size * (queries + keys),

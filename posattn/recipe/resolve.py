@@ -11,7 +11,10 @@ from posattn.recipe.reader import Document, KeyPath, Origin, read_file
 from posattn.recipe.shipped import find_recipe, wrong_kind
 
 PATH_KEYS = frozenset({"path", "paths", "file", "files"})
-"""Below `data`, what stands under one of these keys is a path, in plug-ins' options too."""
+"""Below `data` and `train`, what stands under one of these keys is a path, in plug-ins' options too."""
+START = ("train", "start")
+"""What stands here is a path."""
+_WITH_PATHS = ("data", "train")
 NAME_OR_PATH_KEYS = frozenset({"dataset"})
 """Below `data`, what stands under one of these keys is a path if it starts as `./`, `../` or `~`."""
 
@@ -30,10 +33,9 @@ def resolve_recipe(
 
 
 def absolute_paths(document: Document, folder: Path) -> Document:
-    """Return `document` with the relative paths under `data` joined to `folder`."""
+    """Return `document` with the relative paths under `data` and `train` joined to `folder`."""
     data = {
-        key: _absolute(value, (key,), folder, key == "data" or key.startswith("data."))
-        for key, value in document.data.items()
+        key: _absolute(value, tuple(key.split(".")), folder) for key, value in document.data.items()
     }
     return Document(data, document.origins)
 
@@ -63,14 +65,14 @@ def _with_bases(path: Path, chain: tuple[Path, ...]) -> Document:
     return merge(Document(kept, inherited.origins), own)
 
 
-def _absolute(value: Any, path: KeyPath, folder: Path, in_data: bool) -> Any:
-    if not in_data:
+def _absolute(value: Any, path: KeyPath, folder: Path) -> Any:
+    if path[0] not in _WITH_PATHS:
         return value
     if isinstance(value, dict):
-        return {key: _absolute(item, (*path, key), folder, True) for key, item in value.items()}
+        return {key: _absolute(item, (*path, key), folder) for key, item in value.items()}
     if isinstance(value, list):
-        return [_absolute(item, path, folder, True) for item in value]
-    if isinstance(value, str) and _is_path(value, path[-1]):
+        return [_absolute(item, path, folder) for item in value]
+    if isinstance(value, str) and (path == START or _is_path(value, path[-1])):
         return os.path.normpath(folder / Path(value).expanduser())
     return value
 

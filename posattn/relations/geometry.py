@@ -1,11 +1,11 @@
 """`Geometry`: where the queries and keys of one forward are, and how they relate."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from jaxtyping import Int, Num
 from torch import Tensor
 
+from posattn.lazy import cached_property
 from posattn.positions import Distances, GivenPairs, Relation
 
 
@@ -16,7 +16,8 @@ class Geometry:
     `reach` is the largest distance, in either direction, where it is known without looking at the
     positions; padding has position -1 and is invisible. `query_documents` and `key_documents` number
     the texts of a packed row; None where a row is one text. `given` are the user's integers for all
-    pairs, in an encoder whose relation is given.
+    pairs, in an encoder whose relation is given. Segments (token types) are None where all tokens are of one
+    segment, or no mechanism reads them.
     """
 
     query_positions: Num[Tensor, "#batch query"]
@@ -25,6 +26,8 @@ class Geometry:
     query_documents: Int[Tensor, "batch query"] | None = None
     key_documents: Int[Tensor, "batch key"] | None = None
     given: GivenPairs | None = None
+    query_segments: Int[Tensor, "batch query"] | None = None
+    key_segments: Int[Tensor, "batch key"] | None = None
 
     @cached_property
     def distance(self) -> Distances:

@@ -2,15 +2,32 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from posattn.config import FrozenConfig
+from posattn.config import FrozenConfig, Many, Text
 
 Count = Annotated[int, Field(ge=1)]
 Every = Annotated[int, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Beta = Annotated[float, Field(ge=0.0, lt=1.0)]
 Precision = Literal["float32", "bf16", "float16"]
+
+
+class StartConfig(FrozenConfig):
+    """Weights to start from: `final` of a run, or what `posattn import` wrote.
+
+    Names and shapes must be the model's. What only one side has is an error unless a pattern names
+    it (`*` stands for any part of a name); a tensor of another shape is new and unused at once.
+    """
+
+    path: Text = Field(description="a folder with model.safetensors")
+    accept_new: Many[Text] = Field((), description="parameters that may start anew")
+    accept_unused: Many[Text] = Field((), description="stored tensors that may be left out")
+
+
+def _as_start(value: Any) -> Any:
+    """Return a bare folder as the section it stands for."""
+    return {"path": value} if isinstance(value, str) else value
 
 
 class TrainConfig(FrozenConfig):
@@ -50,7 +67,13 @@ class TrainConfig(FrozenConfig):
         "float32", description="bf16 and float16 are autocast; weights stay float32"
     )
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    compile: bool = Field(
+        False, description="torch.compile of all between tokens and head; needs a compiler"
+    )
 
+    start: Annotated[StartConfig | None, BeforeValidator(_as_start)] = Field(
+        None, description="a folder whose weights to start from; null: initial weights by `seed`"
+    )
     seed: Every = Field(0, description="decides initial weights and dropout, and data by default")
     data_seed: Every | None = Field(
         None, description="decides data order and token masks; null: the same as `seed`"

@@ -9,13 +9,15 @@ from torch import nn
 
 from posattn.training.batches import Batch
 from posattn.training.checkpoint import Checkpoint
-from posattn.training.config import TrainConfig
+from posattn.training.compiling import compile_model
+from posattn.training.config import StartConfig, TrainConfig
 from posattn.training.determinism import seed_everything
 from posattn.training.lanes import LaneMemory
 from posattn.training.optimizer_state import load_optimizer, optimizer_tensors
 from posattn.training.parameter_groups import describe_parameters, group_parameters, make_optimizer
 from posattn.training.run_inputs import RunData, TrainingJob
 from posattn.training.schedule import make_schedule, plan_steps
+from posattn.training.start import StartRecord, begin_from
 from posattn.training.step import Scaler, Stepper, StepResult
 from posattn.training.tally import Tally
 from posattn.training.weights import load_weights, pack_tensors, pack_weights, read_tensors
@@ -31,6 +33,7 @@ class Learner:
         self.plan = plan_steps(config, data.batches.steps_per_epoch)
         seed_everything(config.seed, "build")
         self.model: nn.Module = job.build(data.vocab_size).to(self.device)
+        self.graphs = compile_model(self.model, self.device) if config.compile else None
         self.position = set(job.position_parameters(self.model))
         self.groups = group_parameters(self.model, self.position)
         self.optimizer = make_optimizer(self.model, self.groups, config)
@@ -39,6 +42,7 @@ class Learner:
         self.stepper = Stepper(self.model, self.optimizer, schedule, config, accelerator, scaler)
         self.memory = LaneMemory(self.model)
         self.tally = Tally(config)
+        self.started_from: StartRecord | None = None
 
     @property
     def step(self) -> int:
@@ -50,6 +54,10 @@ class Learner:
         """Whether all steps of the plan are done."""
         return self.step >= self.plan.steps
 
+    def begin(self, start: StartConfig, tokenizer_digest: str | None) -> None:
+        """Take over the weights of a folder, before the first step."""
+        self.started_from = begin_from(self.model, start, tokenizer_digest)
+
     def learn(self, batches: Sequence[Batch]) -> tuple[StepResult, str | None]:
         """Take the next step; return it, and why the run has diverged or None."""
         if self.plan.position(self.step)[1] == 0:
@@ -60,7 +68,9 @@ class Learner:
 
     def describe(self) -> dict[str, Any]:
         """Return the contents of parameters.json; digests are of the weights as they are now."""
-        return describe_parameters(self.model, self.groups, self.position)
+        described = describe_parameters(self.model, self.groups, self.position)
+        start = self.started_from
+        return described if start is None else {**described, "start": start.described()}
 
     def files(self) -> dict[str, bytes]:
         """Return the tensors of a checkpoint as files by name."""

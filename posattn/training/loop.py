@@ -84,6 +84,8 @@ class _Run:
         """Make data and model, then the folder: a bad recipe or missing text leaves no folder."""
         self.data = self.job.data(self._tell)
         self.learner = Learner(self.job, self.data, self.accelerator)
+        if self.config.start is not None and self.opening.checkpoint is None:
+            self.learner.begin(self.config.start, self.data.info.get("tokenizer_digest"))
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
             self.record = Record(
@@ -258,7 +260,7 @@ class _Run:
             self.record.line(line)
 
     def _write_status(self, state: State, reason: str | None = None) -> None:
-        tally = self.learner.tally
+        tally, graphs = self.learner.tally, self.learner.graphs
         if self.record is not None:
             self.record.status(
                 Status(
@@ -271,6 +273,7 @@ class _Run:
                     resumed=self.opening.resumed,
                     seconds=round(self._seconds(), 3),
                     notes=list(self.opening.notes),
+                    graphs=None if graphs is None else graphs.count,
                 )
             )
         self.status_written = time.monotonic()

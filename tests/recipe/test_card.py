@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from posattn.recipe.card import make_card
 from posattn.recipe.schema import load_recipe
 
@@ -50,6 +52,46 @@ def test_the_card_tells_layers_windows_and_several_mechanisms(tiny):
     assert card["encoder"]["window"] == "keys up to 4 away, in layer 0"
 
 
+def test_the_card_tells_what_stands_around_the_layers(tiny):
+    options = [
+        "encoder.token_rows=9000",
+        "encoder.embedding_size=8",
+        "encoder.convolution={kernel_size: 5, activation: gelu}",
+        "encoder.norm.bias=false",
+    ]
+    lines = make_card(load_recipe(tiny, options))["encoder"]
+    assert lines["token table"] == "9,000 rows, whatever the tokenizer has"
+    assert lines["embeddings"].startswith("8 wide, projected to")
+    assert lines["convolution"].startswith("of the embeddings, 5 wide, 1 group(s), gelu")
+    assert lines["norm"].endswith("no bias")
+
+
 def test_the_card_is_plain_data(tiny):
     card = make_card(load_recipe(tiny))
     assert json.loads(json.dumps(card)) == card
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ([], "projection, gelu, norm, output weights tied to the token table, own bias"),
+        (["head.transform=false"], "output weights tied to the token table, own bias"),
+        (
+            ["head={bias: false, output_bias: false, activation: relu}"],
+            "projection without bias, relu, norm, output weights tied to the token table, no bias",
+        ),
+    ],
+)
+def test_the_card_names_what_the_head_does(tiny, options, line):
+    assert make_card(load_recipe(tiny, options))["readout"]["head"] == line
+
+
+def test_the_card_says_what_is_projected_with_a_narrow_table_and_that_segments_count(tiny):
+    options = [
+        "encoder.embedding_size=8",
+        "encoder.embedding_projection=sum",
+        "encoder.mechanism={name: transformer_xl, segment_term: true}",
+    ]
+    card = make_card(load_recipe(tiny, options))
+    assert card["encoder"]["embeddings"].startswith("8 wide, with segments and norm, projected to")
+    assert card["mechanism"]["terms"].endswith("e (same segment or not)")
