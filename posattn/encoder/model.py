@@ -20,7 +20,7 @@ from posattn.encoder.position import LayerPosition
 from posattn.encoder.selection import Selection, selection
 from posattn.errors import IncompatibleParts
 from posattn.mechanisms import Mechanism
-from posattn.shapes import Hidden, Logits, QueryHidden
+from posattn.shapes import Logits, QueryHidden
 
 
 @final
@@ -130,7 +130,7 @@ class MaskedLanguageModel(nn.Module):
 
     def _encoded(
         self, ids: Int[Tensor, "batch length"], observer: Observer | None, given: Mapping[str, Any]
-    ) -> tuple[Context, list[Hidden]]:
+    ) -> tuple[Context, list[Float[Tensor, "rows tokens hidden"]]]:
         """Return what all layers share and the input of every layer."""
         context = self.encoder.begin(ids, **given)
         hidden = self.encoder.embed(ids, given["segments"], context)
