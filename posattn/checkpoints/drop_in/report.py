@@ -1,0 +1,24 @@
+"""`SpeedUp`: what `speed_up` did to a model, in words."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SpeedUp:
+    """What was replaced and what computes it now. `largest_difference` is that of the check."""
+
+    hosts: tuple[str, ...]
+    num_encoders: int
+    num_layers: int
+    backend: str
+    chosen: tuple[str, ...]  # what `auto` took for the check, without and with gradients
+    past_end: str
+    largest_difference: float
+
+    def __str__(self) -> str:
+        took = f", which takes {' and '.join(self.chosen)} here" if self.chosen else ""
+        return (
+            f"posattn: attention of {self.num_layers} layers of {' and '.join(self.hosts)} now runs "
+            f"through backend '{self.backend}'{took}; distances past the table as in "
+            f"{self.past_end}; largest difference from transformers {self.largest_difference:.1e}"
+        )
