@@ -61,6 +61,9 @@ def nothing_long(monkeypatch, tmp_path):
     done = SimpleNamespace(state="finished", step=1, folder=tmp_path, notes=(), report=report)
     monkeypatch.setattr("posattn.recipe.run.train_recipe", lambda *_, **__: done)
     monkeypatch.setattr("posattn.comparison.run.run_study", lambda *_, **__: done)
+    imported = SimpleNamespace(rows=list, notes=(), summary=str, source="", family="", tasks={})
+    imported.has_masked_token_head, imported.record = True, dict
+    monkeypatch.setattr("posattn.checkpoints.loading.import_checkpoint", lambda *_, **__: imported)
     monkeypatch.setattr("posattn.comparison.report.write_report", lambda *_: report)
 
 

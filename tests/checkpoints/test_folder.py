@@ -36,9 +36,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "ours"
 
 
-def test_the_command_prints_the_account_and_writes_four_files(
-    tmp_path: Path, folder: Path
-) -> None:
+def test_the_command_prints_the_account_and_writes_four_files(tmp_path: Path, folder: Path) -> None:
     given = ["import", str(tmp_path / "theirs"), "--out"]
     shown = CliRunner().invoke(app, [*given, str(tmp_path / "first")])
     assert shown.exit_code == 0

@@ -29,7 +29,11 @@ def sentence_encoder(
     model.save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
     listed = [
-        {"idx": n, "path": f"{n}_{kind}" if n else "", "type": f"sentence_transformers.models.{kind}"}
+        {
+            "idx": n,
+            "path": f"{n}_{kind}" if n else "",
+            "type": f"sentence_transformers.models.{kind}",
+        }
         for n, kind in enumerate(modules)
     ]
     (folder / "modules.json").write_text(json.dumps(listed))
@@ -58,7 +62,7 @@ def test_embeddings_equal_those_of_transformers_with_the_pooling_of_the_files(
     given = tokenizer(TEXTS, padding=True, truncation=True, max_length=8, return_tensors="pt")
     states = model(**given).last_hidden_state
     mask = given["attention_mask"][:, :, None].bool()
-    if "pooling_mode_cls_token" in pooling and pooling["pooling_mode_cls_token"]:
+    if pooling.get("pooling_mode_cls_token"):
         expected = states[:, 0]
     elif pooling.get("pooling_mode") == "max":
         expected = states.masked_fill(~mask, -torch.inf).amax(1)

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 SOURCE = Path(__file__).resolve().parents[1] / "plugin"
 RECIPE = """\
@@ -51,9 +53,16 @@ def recipes(tmp_path):
 
 
 def test_plug_ins_of_every_kind_work_and_broken_ones_stop_nothing(recipes, install, posattn_beside):
-    listing, needs_broken, checks_broken, schema, valid, trained, compared = posattn_beside(
+    foreign = recipes / "foreign"
+    foreign.mkdir()
+    (foreign / "config.json").write_text('{"model_type": "only-tokens"}')
+    save_file({"table": torch.zeros(5, 4)}, foreign / "model.safetensors")
+    wanted = ["import", foreign, "--out", recipes / "imported", "--accept-new", "encoder.*"]
+    listing, heads, imported, *rest = posattn_beside(
         install(SOURCE),
         ["list", "mechanisms", "--json"],
+        ["list", "tasks"],
+        wanted,
         ["validate", "rope", "--set", "encoder.mechanism=wrong_hook"],
         ["check-mechanism", "wrong_hook"],
         ["schema"],
@@ -61,7 +70,11 @@ def test_plug_ins_of_every_kind_work_and_broken_ones_stop_nothing(recipes, insta
         ["train", recipes / "plugin.yaml", "--out", "run"],
         ["compare", recipes / "study.yaml", "--out", "study", "--jobs", "1"],
     )
+    needs_broken, checks_broken, schema, valid, trained, compared = rest
     _check_listing(*listing)
+    assert "loudness" in heads[1]
+    assert imported[0] == 0, imported[2]
+    assert "1 tensors mapped" in imported[1]
     assert needs_broken[0] == 2
     assert checks_broken[0] == 1
     for _, _, err in (needs_broken, checks_broken):

@@ -175,6 +175,41 @@ def test_log_buckets_without_room_are_refused() -> None:
         LogBuckets(num_buckets=256, max_distance=128)
 
 
+def test_past_the_end_transformers_reads_row_0_to_the_right_and_the_last_row_to_the_left() -> None:
+    """Distance 1000 of v3 is row 511 in both codes; -1000 is row 1 in Microsoft's and the untrained 0."""
+    distance = torch.tensor([1000, -1000])
+    rows = {}
+    for code in ("microsoft", "transformers"):
+        buckets = LogBuckets(num_buckets=256, max_distance=512, past_end=code)
+        rows[code] = (buckets.signed(distance) + 256).clamp(0, 511).tolist()
+        assert f"({code}'s form)" in buckets.describe()
+    assert rows == {"microsoft": [511, 1], "transformers": [511, 0]}
+
+
+def test_a_key_bias_needs_a_projection_of_its_own() -> None:
+    for options in ({}, {"projections": "own", "c2p": False}):
+        with pytest.raises(ValidationError, match="key_bias belongs to the own projection"):
+            DisentangledConfig(key_bias=True, **options)
+
+
+@torch.no_grad()
+def test_a_key_bias_moves_all_logits_of_a_query_alike() -> None:
+    case = MechanismCase(
+        "disentangled", {"projections": "own", "key_bias": True}, hidden_size=8, num_heads=2
+    )
+    attention, positions = case.attention(), torch.arange(5)[None]
+    hidden = case.hidden(1, 5)
+    before = attention.call(hidden, hidden, attention.prepared(positions, positions)).bias
+    layer = attention.attention.position.parts["disentangled"]
+    layer.position_key_proj.bias.add_(1.0)
+    after = attention.call(hidden, hidden, attention.prepared(positions, positions)).bias
+    assert before is not None
+    assert after is not None
+    moved = after.materialize() - before.materialize()
+    assert float(moved.abs().max()) > 1e-2
+    torch.testing.assert_close(moved, moved[..., :1].expand_as(moved))
+
+
 @pytest.mark.parametrize(("num_queries", "num_keys"), [(3, 5), (5, 3), (1, 6)])
 def test_queries_and_keys_may_differ_in_number(num_queries: int, num_keys: int) -> None:
     """Rows of the small call are the rows of the whole one; positions are the last of the longer."""

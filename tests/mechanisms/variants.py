@@ -48,6 +48,15 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
             "projections": "own",
             "norm_table": False,
         },
+        "own projections of v2": {"projections": "own", "key_bias": True},
+        "transformers' log buckets": {
+            "buckets": {
+                "name": "log",
+                "num_buckets": 4,
+                "max_distance": 5,
+                "past_end": "transformers",
+            }
+        },
         "coarse log buckets": {"buckets": {"name": "log", "num_buckets": 4, "max_distance": 8}},
         "paper index": {"p2c_index": "paper"},
         "paper index, all terms, v1": {

@@ -1,4 +1,4 @@
-"""From other libraries' names of weights to posattn's: one function per architecture, no model needed.
+"""From other libraries' names of weights to posattn's, where posattn.checkpoints has no mapping of its own.
 
 Each takes a `Source` and returns tensors that `MaskedLanguageModel.load_state_dict` takes strictly;
 `Source.unused()` then names what the function left alone, which should be nothing.
@@ -25,13 +25,6 @@ BERT_LAYER = {
     "attention.self.value": "attention.value_proj",
     **SUBLAYERS,
 }
-DEBERTA_LAYER = {
-    "attention.self.query_proj": "attention.query_proj",
-    "attention.self.key_proj": "attention.key_proj",
-    "attention.self.value_proj": "attention.value_proj",
-    **SUBLAYERS,
-}
-RELATIVE = "attention.position.parts.disentangled"
 
 
 class Source:
@@ -66,73 +59,11 @@ class Source:
         return sorted(set(self._tensors) - self._used)
 
 
-def per_head_thirds(fused: Tensor, num_heads: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return query, key and value rows of a matrix that holds all three for head 0, then head 1, .."""
-    query, key, value = fused.unflatten(0, (num_heads, 3, -1)).unbind(1)
-    return query.flatten(0, 1), key.flatten(0, 1), value.flatten(0, 1)
-
-
-def bert(source: Source, num_layers: int) -> Tensors:
-    """Return the weights of transformers' BertForMaskedLM."""
-    found = _bert_body(source, "bert", num_layers)
-    found |= source.module("bert.embeddings.position_embeddings", _table("learned"))
-    return found | _bert_head(source, "bert")
-
-
-def roberta(source: Source, num_layers: int) -> Tensors:
-    """Return the weights of transformers' RobertaForMaskedLM."""
-    found = _bert_body(source, "roberta", num_layers)
-    found |= source.module("roberta.embeddings.position_embeddings", _table("learned"))
-    found |= source.module("lm_head.dense", "head.proj")
-    found |= source.module("lm_head.layer_norm", "head.norm")
-    source.tied("lm_head.decoder.bias", "lm_head.bias")
-    source.tied("lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight")
-    return found | _output(source, "lm_head.bias", found)
-
-
 def roformer(source: Source, num_layers: int) -> Tensors:
     """Return the weights of transformers' RoFormerForMaskedLM; its sinusoids are not weights."""
     found = _bert_body(source, "roformer", num_layers)
     source.take("roformer.encoder.embed_positions.weight")
     return found | _bert_head(source, "roformer")
-
-
-def deberta(source: Source, num_layers: int, num_heads: int) -> Tensors:
-    """Return the weights of transformers' DebertaForMaskedLM (v1, `legacy=False`)."""
-    found = source.module("deberta.embeddings.word_embeddings", "encoder.tokens")
-    found |= source.module("deberta.embeddings.LayerNorm", "encoder.embedding_norm")
-    if "deberta.encoder.rel_embeddings.weight" in source:
-        found |= source.module("deberta.encoder.rel_embeddings", _table("disentangled"))
-    for old, new in _layers("deberta.encoder.layer", num_layers):
-        found |= _modules(source, old, new, SUBLAYERS)
-        found |= _fused_attention(source, f"{old}.attention.self", f"{new}.attention", num_heads)
-        found |= _optional(
-            source, f"{old}.attention.self.pos_proj", f"{new}.{RELATIVE}.position_key_proj"
-        )
-        found |= _optional(
-            source, f"{old}.attention.self.pos_q_proj", f"{new}.{RELATIVE}.position_query_proj"
-        )
-    return found | _deberta_head(source, found)
-
-
-def deberta_v2(source: Source, num_layers: int) -> Tensors:
-    """Return the weights of transformers' DebertaV2ForMaskedLM (v2 and v3, `legacy=False`).
-
-    A bias of `pos_key_proj` adds the same to all logits of a query, so softmax does not see it and
-    posattn has none: it is marked as used and left out.
-    """
-    found = source.module("deberta.embeddings.word_embeddings", "encoder.tokens")
-    found |= source.module("deberta.embeddings.LayerNorm", "encoder.embedding_norm")
-    found |= source.module("deberta.encoder.rel_embeddings", _table("disentangled"))
-    norm = "encoder.position.mechanisms.disentangled.table_norm"
-    found |= _optional(source, "deberta.encoder.LayerNorm", norm)
-    for old, new in _layers("deberta.encoder.layer", num_layers):
-        found |= _modules(source, old, new, DEBERTA_LAYER)
-        key, query = f"{old}.attention.self.pos_key_proj", f"{old}.attention.self.pos_query_proj"
-        own_key = _optional(source, key, f"{new}.{RELATIVE}.position_key_proj")
-        own_key.pop(f"{new}.{RELATIVE}.position_key_proj.bias", None)
-        found |= own_key | _optional(source, query, f"{new}.{RELATIVE}.position_query_proj")
-    return found | _deberta_head(source, found)
 
 
 def xlnet(source: Source, num_layers: int) -> Tensors:
@@ -244,17 +175,6 @@ def _optional(source: Source, old: str, new: str) -> Tensors:
     return source.module(old, new) if f"{old}.weight" in source else {}
 
 
-def _fused_attention(source: Source, old: str, new: str, num_heads: int) -> Tensors:
-    query, key, value = per_head_thirds(source.take(f"{old}.in_proj.weight"), num_heads)
-    return {
-        f"{new}.query_proj.weight": query,
-        f"{new}.query_proj.bias": source.take(f"{old}.q_bias"),
-        f"{new}.key_proj.weight": key,
-        f"{new}.value_proj.weight": value,
-        f"{new}.value_proj.bias": source.take(f"{old}.v_bias"),
-    }
-
-
 def _bert_body(source: Source, root: str, num_layers: int) -> Tensors:
     found = source.module(f"{root}.embeddings.word_embeddings", "encoder.tokens")
     found |= source.module(f"{root}.embeddings.token_type_embeddings", "encoder.segments")
@@ -275,13 +195,6 @@ def _bert_head(source: Source, root: str) -> Tensors:
         "head.output.weight": source.take(tokens),
         "head.output.bias": source.take(f"{head}.bias"),
     }
-
-
-def _deberta_head(source: Source, found: Tensors) -> Tensors:
-    head = "lm_predictions.lm_head"
-    new = source.module(f"{head}.dense", "head.proj")
-    new |= source.module(f"{head}.LayerNorm", "head.norm")
-    return new | _output(source, f"{head}.bias", found)
 
 
 def _output(source: Source, bias: str, found: Tensors) -> Tensors:

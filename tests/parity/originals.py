@@ -1,13 +1,18 @@
 """What all parity tests share: random weights, batches with padding, and the largest difference."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from posattn.checkpoints import families
+from posattn.checkpoints.mapping import apply_table
+from posattn.checkpoints.settings import Settings
 from posattn.encoder.config import EncoderConfig
-from posattn.encoder.decoder import PlainDecoderConfig
+from posattn.encoder.decoder import DecoderConfig, PlainDecoderConfig
 from posattn.encoder.model import MaskedLanguageModel
+from posattn.training.weights import copy_weights, shapes, unique_tensors
 
 from .copy_weights import Tensors
 
@@ -74,6 +79,27 @@ def built(config: EncoderConfig, tensors: Tensors) -> MaskedLanguageModel:
     """Return our model with these weights, every one of them and no other."""
     model = MaskedLanguageModel(config, PlainDecoderConfig(), VOCAB)
     model.load_state_dict(tensors, strict=True)
+    return model.eval()
+
+
+def imported(
+    original: Any,
+    config: EncoderConfig,
+    decoder: DecoderConfig | None = None,
+    more: Mapping[str, Tensor] | None = None,
+) -> MaskedLanguageModel:
+    """Return our model of this config with the original's weights, by the mapping of the package.
+
+    `more` are tensors that the checkpoint holds beside those of transformers' model.
+    """
+    stored = original.state_dict() | dict(more or {})
+    known = [families.get(name)() for name in families.names()]
+    family = next(one for one in known if original.config.model_type in one.model_types)
+    plan = family.plan(Settings(original.config.to_dict(), "original"), shapes(stored))
+    model = MaskedLanguageModel(config, decoder or PlainDecoderConfig(), VOCAB)
+    mapped = apply_table(plan.table, stored, shapes(unique_tensors(model)[0]))
+    assert (mapped.unused, mapped.new) == ([], [])
+    copy_weights(model, mapped.tensors)
     return model.eval()
 
 

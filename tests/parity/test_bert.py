@@ -8,14 +8,12 @@ from transformers import BertConfig, BertForMaskedLM, RobertaConfig, RobertaForM
 
 from posattn.encoder.model import MaskedLanguageModel
 
-from .copy_weights import Source, bert, roberta
 from .originals import (
-    LAYERS,
     LENGTHS,
     SHAPE,
     TOLERANCE,
-    built,
     difference,
+    imported,
     randomized,
     sample,
     shape,
@@ -27,23 +25,17 @@ Record = Callable[[str, object], None]
 @pytest.fixture(scope="module")
 def berts() -> tuple[BertForMaskedLM, MaskedLanguageModel]:
     original = randomized(BertForMaskedLM(BertConfig(**SHAPE, max_position_embeddings=32)))
-    source = Source(original.state_dict())
     config = shape(segments=2, mechanism={"name": "learned", "max_positions": 32})
-    model = built(config, bert(source, LAYERS))
-    assert source.unused() == []
-    return original, model
+    return original, imported(original, config)
 
 
 @pytest.fixture(scope="module")
 def robertas() -> tuple[RobertaForMaskedLM, MaskedLanguageModel]:
     config = RobertaConfig(**SHAPE, max_position_embeddings=34, pad_token_id=1, type_vocab_size=1)
     original = randomized(RobertaForMaskedLM(config))
-    source = Source(original.state_dict())
     learned = {"name": "learned", "max_positions": 34, "padding_row": 1}
     norm = {"eps": config.layer_norm_eps}
-    model = built(shape(segments=1, norm=norm, mechanism=learned), roberta(source, LAYERS))
-    assert source.unused() == []
-    return original, model
+    return original, imported(original, shape(segments=1, norm=norm, mechanism=learned))
 
 
 @torch.no_grad()

@@ -10,15 +10,12 @@ from transformers import DebertaConfig, DebertaForMaskedLM
 
 from posattn.encoder.model import MaskedLanguageModel
 
-from .copy_weights import Source, deberta, per_head_thirds
 from .originals import (
-    HEADS,
-    LAYERS,
     LENGTHS,
     SHAPE,
     TOLERANCE,
-    built,
     difference,
+    imported,
     randomized,
     sample,
     shape,
@@ -42,7 +39,6 @@ def pair(terms: tuple[str, ...], limit: int) -> tuple[DebertaForMaskedLM, Masked
         legacy=False,
     )
     original = randomized(DebertaForMaskedLM(config))
-    source = Source(original.state_dict())
     mechanism: dict[str, Any] = {"name": "none"}
     if terms:
         mechanism = {
@@ -54,9 +50,7 @@ def pair(terms: tuple[str, ...], limit: int) -> tuple[DebertaForMaskedLM, Masked
             "norm_table": False,
         }
     ours = shape(projection_bias="no_key", norm={"eps": EPS}, mechanism=mechanism)
-    model = built(ours, deberta(source, LAYERS, HEADS))
-    assert source.unused() == []
-    return original, model
+    return original, imported(original, ours)
 
 
 @torch.no_grad()
@@ -109,11 +103,3 @@ def test_thirds_of_the_fused_projection_must_be_taken_per_head() -> None:
         for part, weight in zip(("query", "key", "value"), thirds, strict=True):
             getattr(attention, f"{part}_proj").weight.copy_(weight)
     assert difference(model(ids, visible=visible).logits, theirs, visible) > 0.1
-
-
-def test_per_head_thirds_are_the_rows_of_each_head() -> None:
-    fused = torch.arange(24)[:, None].expand(-1, 8)  # 2 heads of 4 channels, width 8
-    query, key, value = per_head_thirds(fused, 2)
-    assert query[:, 0].tolist() == [0, 1, 2, 3, 12, 13, 14, 15]
-    assert key[:, 0].tolist() == [4, 5, 6, 7, 16, 17, 18, 19]
-    assert value[:, 0].tolist() == [8, 9, 10, 11, 20, 21, 22, 23]

@@ -14,16 +14,14 @@ from transformers import DebertaV2Config, DebertaV2ForMaskedLM
 
 from posattn.encoder.model import MaskedLanguageModel
 
-from .copy_weights import Source, deberta_v2
 from .originals import (
     HEADS,
     HIDDEN,
-    LAYERS,
     LENGTHS,
     SHAPE,
     TOLERANCE,
-    built,
     difference,
+    imported,
     randomized,
     sample,
     shape,
@@ -52,19 +50,17 @@ def pair(
         legacy=False,
     )
     original = randomized(DebertaV2ForMaskedLM(config))
-    source = Source(original.state_dict())
     mechanism = {
         "name": "disentangled",
         "c2p": "c2p" in terms,
         "p2c": "p2c" in terms,
         "buckets": {"name": "log", "num_buckets": BUCKETS, "max_distance": farthest},
         "projections": "shared" if shared else "own",
+        "key_bias": not shared and "c2p" in terms,
         "norm_table": norm_table,
     }
     ours = shape(norm={"eps": EPS}, mechanism=mechanism)
-    model = built(ours, deberta_v2(source, LAYERS))
-    assert source.unused() == []
-    return original, model
+    return original, imported(original, ours)
 
 
 @torch.no_grad()

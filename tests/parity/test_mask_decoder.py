@@ -17,16 +17,14 @@ from posattn.encoder.mask_decoder import MaskDecoderConfig
 from posattn.encoder.model import MaskedLanguageModel
 from posattn.mechanisms import LearnedConfig
 
-from .copy_weights import Source, deberta_v2
 from .originals import (
     HIDDEN,
-    LAYERS,
     LENGTHS,
     SHAPE,
     TOLERANCE,
-    VOCAB,
     Sample,
     difference,
+    imported,
     randomized,
     sample,
     shape,
@@ -83,10 +81,8 @@ def ours(model: DebertaV2ForMaskedLM, table: Tensor, runs: int) -> MaskedLanguag
     inject = LearnedConfig(max_positions=len(table))
     decoder = MaskDecoderConfig(inject=inject, layers=runs)
     config = shape(norm={"eps": EPS}, mechanism=mechanism)
-    made = MaskedLanguageModel(config, decoder, VOCAB)
-    tensors = deberta_v2(Source(model.state_dict()), LAYERS)
-    made.load_state_dict(tensors | {"decoder.inject.table.weight": table}, strict=True)
-    return made.eval()
+    positions = {"deberta.embeddings.position_embeddings.weight": table}
+    return imported(model, config, decoder, positions)
 
 
 @torch.no_grad()

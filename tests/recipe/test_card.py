@@ -50,6 +50,20 @@ def test_the_card_tells_layers_windows_and_several_mechanisms(tiny):
     assert card["encoder"]["window"] == "keys up to 4 away, in layer 0"
 
 
+def test_the_card_tells_what_stands_around_the_layers(tiny):
+    options = [
+        "encoder.token_rows=9000",
+        "encoder.embedding_size=8",
+        "encoder.convolution={kernel_size: 5, activation: gelu}",
+        "encoder.norm.bias=false",
+    ]
+    lines = make_card(load_recipe(tiny, options))["encoder"]
+    assert lines["token table"] == "9,000 rows, whatever the tokenizer has"
+    assert lines["embeddings"].startswith("8 wide, projected to")
+    assert lines["convolution"].startswith("of the embeddings, 5 wide, 1 group(s), gelu")
+    assert lines["norm"].endswith("no bias")
+
+
 def test_the_card_is_plain_data(tiny):
     card = make_card(load_recipe(tiny))
     assert json.loads(json.dumps(card)) == card

@@ -5,10 +5,11 @@ import pytest
 from posattn.backends import AttentionBackend
 from posattn.backends import registry as backends
 from posattn.encoder.model import position_parameters
-from posattn.errors import BackendRefusal
+from posattn.errors import BackendRefusal, CheckpointError, RecipeError
 from posattn.recipe.build import build
 from posattn.recipe.check import check_recipe
 from posattn.recipe.schema import load_recipe
+from posattn.training.weights import save_weights
 
 
 class Unwilling(AttentionBackend):
@@ -24,6 +25,21 @@ class Unwilling(AttentionBackend):
     def run(self, call):
         """Return the queries, which have the right shape."""
         return call.query
+
+
+def test_a_convolution_is_refused_where_texts_of_a_row_must_not_see_each_other(tiny):
+    options = ["encoder.convolution={}", "data.layout=packed", "data.across_documents=false"]
+    with pytest.raises(RecipeError, match=r"across_documents: is false.*reads neighbours"):
+        load_recipe(tiny, options)
+    load_recipe(tiny, [options[0], "data.layout=padded"])
+
+
+def test_a_start_that_does_not_fit_is_found_without_training(tiny, tmp_path):
+    save_weights(build(load_recipe(tiny), 9), tmp_path / "model.safetensors")
+    recipe = load_recipe(tiny, [f"train.start={tmp_path}"])
+    with pytest.raises(CheckpointError, match=r"new in the model: encoder\.tokens\.weight"):
+        check_recipe(recipe)
+    check_recipe(recipe, vocab_size=9)
 
 
 def test_the_counts_are_those_of_the_real_model(tiny):

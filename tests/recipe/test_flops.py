@@ -79,6 +79,20 @@ def test_the_count_is_that_of_torch(tiny, mechanism, shape):
     assert count.total * BATCH * LENGTH == pytest.approx(counted(recipe), rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [
+        ["encoder.token_rows=77"],
+        ["encoder.embedding_size=12"],
+        ["encoder.convolution={kernel_size: 5, groups: 2}", "encoder.num_layers=2"],
+    ],
+)
+def test_what_stands_around_the_layers_is_counted(tiny, shape):
+    recipe = load_recipe(tiny, ["encoder.backend=eager", *shape])
+    found = count_flops(recipe, length=LENGTH, batch_size=BATCH, decoded=DECODED)
+    assert found.total * BATCH * LENGTH == pytest.approx(counted(recipe))
+
+
 def test_memory_lengthens_the_keys(tiny):
     overrides = ["encoder.mechanism={name: transformer_xl, memory_length: 8}", "data.order=streams"]
     recipe = load_recipe(tiny, [*overrides, "encoder.backend=eager"])

@@ -72,7 +72,7 @@ def test_a_folder_without_weights_points_to_the_one_with(folder: Path, tmp_path:
         check_start(layers(), StartConfig(path=str(tmp_path / "run")))
     (tmp_path / "run" / "final").mkdir()
     save_weights(layers(), tmp_path / "run" / "final" / "model.safetensors")
-    with pytest.raises(CheckpointError, match="did you mean .*final"):
+    with pytest.raises(CheckpointError, match=r"did you mean .*final"):
         check_start(layers(), StartConfig(path=str(tmp_path / "run")))
 
 
@@ -85,9 +85,10 @@ def test_a_run_goes_on_from_another_runs_final_weights(tmp_path: Path) -> None:
     described = read_json(second.folder / "parameters.json")
     assert described["start"]["path"] == str(first.folder / "final")
     started = described["tensors"]["encoder.tokens.weight"]["digest"]
-    assert started != read_json(first.folder / "parameters.json")["tensors"][
-        "encoder.tokens.weight"
-    ]["digest"]
+    assert (
+        started
+        != read_json(first.folder / "parameters.json")["tensors"]["encoder.tokens.weight"]["digest"]
+    )
     third = train_recipe(
         load_recipe("alibi", [*TINY, f"train.start={first.folder / 'final'}"]), tmp_path / "third"
     )

@@ -7,8 +7,11 @@ import numpy as np
 from pydantic import PositiveInt
 
 from posattn.backends import AttentionBackend, EagerBackend
+from posattn.checkpoints.families import Family, Plan
+from posattn.checkpoints.mapping import Table, rule
 from posattn.comparison.evaluations.base import EvaluationConfig, RunEvaluation
 from posattn.encoder.decoder import Decoder, DecoderConfig, PlainDecoder, PlainDecoderConfig
+from posattn.encoder.tasks import TaskConfig, TaskHead, TaskOutput
 from posattn.training.objectives import Objective, ObjectiveConfig
 from posattn.training.text.corpora.base import Corpus, CorpusConfig, Source, SourceFile
 from posattn.training.text.pieces import Piece
@@ -127,3 +130,28 @@ class WeightEvaluation(RunEvaluation):
 
     def evaluate(self, subject):
         return {"sum": sum(float(p.square().sum()) for p in subject.model.parameters())}
+
+
+class LoudnessConfig(TaskConfig):
+    name: Literal["loudness"] = "loudness"
+
+
+class LoudnessHead(TaskHead[LoudnessConfig]):
+    """The norm of every state."""
+
+    Config = LoudnessConfig
+
+    def forward(self, hidden, visible=None):
+        return TaskOutput(hidden.norm(dim=-1, keepdim=True), None)
+
+
+class OnlyTokens(Family):
+    """A token table and nothing else; all layers are new."""
+
+    name = "only_tokens"
+    model_types = frozenset({"only-tokens"})
+
+    def plan(self, settings, stored):
+        rows, width = stored["table"]
+        encoder = {"hidden_size": width, "num_heads": 1, "num_layers": 1, "token_rows": rows}
+        return Plan(encoder, Table((rule("table", "encoder.tokens.weight"),)), has_head=False)
