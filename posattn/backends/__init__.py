@@ -7,6 +7,7 @@ from posattn.backends.base import backends as _backends
 from posattn.backends.eager import EagerBackend as EagerBackend
 from posattn.backends.eager import logits_by_term as logits_by_term
 from posattn.backends.eager import probabilities as probabilities
+from posattn.backends.fused import FusedBackend as FusedBackend
 from posattn.backends.sdpa import SDPABackend as SDPABackend
 
 registry = _backends

@@ -14,6 +14,7 @@ from posattn.bias.visibility import Causal as Causal
 from posattn.bias.visibility import HeadDirections as HeadDirections
 from posattn.bias.visibility import Padding as Padding
 from posattn.bias.visibility import SameDocument as SameDocument
+from posattn.bias.visibility import TokenRule as TokenRule
 from posattn.bias.visibility import Visibility as Visibility
 from posattn.bias.visibility import VisibilityRule as VisibilityRule
 from posattn.bias.visibility import Window as Window

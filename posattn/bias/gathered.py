@@ -94,6 +94,18 @@ class BucketScores(AttentionBias):
     def _whole(self) -> Logits:
         return self._compute()
 
+    @cached_property
+    def _by_distance(self) -> Float[Tensor, "heads distances"] | None:
+        return self._compute_by_distance()
+
+    def _compute_by_distance(self) -> Float[Tensor, "heads distances"] | None:
+        stated = self.bucket.of_distance()
+        return None if stated is None else self.scores.index_select(1, stated.row)
+
+    def by_distance(self) -> Float[Tensor, "heads distances"] | None:
+        """Return the bias at the distances -reach .. reach; None if it is no function of the distance."""
+        return self._by_distance if self.shared else self._compute_by_distance()
+
     def _compute(self) -> Logits:
         return self.scores[:, self.bucket.pairs].transpose(0, 1)  # [H, B, Q, K] -> [B, H, Q, K]
 

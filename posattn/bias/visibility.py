@@ -1,7 +1,7 @@
 """Which keys a query may see: boolean, True means visible, never added to anything."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TypeAlias, final
 
@@ -10,9 +10,49 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from typing_extensions import override
 
-from posattn.positions import Relation
+from posattn.positions import Distances, Relation
 
 VisiblePairs: TypeAlias = Bool[Tensor, "#batch #heads #query key"]
+
+
+FAR = 1 << 30
+"""A distance beyond all that occur: no limit."""
+
+
+@final
+@dataclass(frozen=True)
+class TokenRule:
+    """Visibility stated by token: keys seen at all, documents that must agree, distances allowed.
+
+    `limits` are the lowest and the highest distance that each head sees. `pairs` is what can be said
+    by pair only.
+    """
+
+    keys: Bool[Tensor, "#batch key"] | None = None
+    documents: tuple[Int[Tensor, "batch query"], Int[Tensor, "batch key"]] | None = None
+    distance: Distances | None = None
+    limits: Int[Tensor, "#heads 2"] | None = None
+    pairs: VisiblePairs | None = None
+
+    def joined(self, rule: "VisibilityRule") -> "TokenRule":
+        """Return what this and another rule leave visible."""
+        other = rule.by_token()
+        if other is None or not self._agrees(other):
+            pairs = rule.materialize()
+            return replace(self, pairs=pairs if self.pairs is None else self.pairs & pairs)
+        if self.keys is not None and other.keys is not None:
+            other = replace(other, keys=self.keys & other.keys)
+        if self.limits is not None and other.limits is not None:
+            lowest = torch.maximum(self.limits[:, 0], other.limits[:, 0])
+            highest = torch.minimum(self.limits[:, 1], other.limits[:, 1])
+            other = replace(other, limits=torch.stack([lowest, highest], dim=1))
+        stated = {name: value for name, value in vars(other).items() if value is not None}
+        return replace(self, **stated)
+
+    def _agrees(self, other: "TokenRule") -> bool:
+        """Return whether both speak of the same positions, and of documents at most once."""
+        same = None in (self.distance, other.distance) or self.distance is other.distance
+        return same and None in (self.documents, other.documents)
 
 
 class VisibilityRule(ABC):
@@ -21,6 +61,10 @@ class VisibilityRule(ABC):
     @abstractmethod
     def materialize(self) -> VisiblePairs:
         """Return True where this rule lets the query see the key. Size-1 axes broadcast."""
+
+    def by_token(self) -> TokenRule | None:
+        """Return the same by token, for backends that want no tensor of all pairs; None if impossible."""
+        return None
 
 
 @final
@@ -33,6 +77,10 @@ class Padding(VisibilityRule):
     @override
     def materialize(self) -> VisiblePairs:
         return self.keys[:, None, None, :]
+
+    @override
+    def by_token(self) -> TokenRule:
+        return TokenRule(keys=self.keys)
 
 
 @final
@@ -47,6 +95,10 @@ class SameDocument(VisibilityRule):
     def materialize(self) -> VisiblePairs:
         return (self.queries[:, :, None] == self.keys[:, None, :])[:, None]
 
+    @override
+    def by_token(self) -> TokenRule:
+        return TokenRule(documents=(self.queries, self.keys))
+
 
 @final
 @dataclass(frozen=True)
@@ -60,6 +112,10 @@ class Window(VisibilityRule):
     def materialize(self) -> VisiblePairs:
         return (self.distance.pairs.abs() <= self.reach)[:, None]
 
+    @override
+    def by_token(self) -> TokenRule | None:
+        return _limited(self.distance, [(-self.reach, self.reach)])
+
 
 @final
 @dataclass(frozen=True)
@@ -71,6 +127,10 @@ class Causal(VisibilityRule):
     @override
     def materialize(self) -> VisiblePairs:
         return (self.distance.pairs >= 0)[:, None]
+
+    @override
+    def by_token(self) -> TokenRule | None:
+        return _limited(self.distance, [(0, FAR)])
 
 
 @final
@@ -89,6 +149,11 @@ class HeadDirections(VisibilityRule):
         is_left = (head < self.num_left)[None, :, None, None]
         return torch.where(is_left, distance >= 0, distance <= 0)
 
+    @override
+    def by_token(self) -> TokenRule | None:
+        sides = [(0, FAR) if head < self.num_left else (-FAR, 0) for head in range(self.num_heads)]
+        return _limited(self.distance, sides)
+
 
 @final
 @dataclass(frozen=True)
@@ -104,6 +169,19 @@ class Visibility:
             return None
         return reduce(torch.logical_and, (rule.materialize() for rule in self.rules))
 
+    @cached_property
+    def by_token(self) -> TokenRule:
+        """Return the same by token as far as possible, so that no tensor of all pairs is needed."""
+        return reduce(TokenRule.joined, self.rules, TokenRule())
+
     def with_rules(self, *rules: VisibilityRule) -> "Visibility":
         """Return these rules and more."""
         return Visibility(self.rules + rules) if rules else self
+
+
+def _limited(relation: Relation, limits: list[tuple[int, int]]) -> TokenRule | None:
+    distance = relation.as_distances()
+    if distance is None:
+        return None
+    device = distance.query_positions.device
+    return TokenRule(distance=distance, limits=torch.tensor(limits, device=device))

@@ -48,6 +48,14 @@ class Relation(ABC):
     def at(self) -> PairFunction:
         """Return the same integers one pair at a time."""
 
+    def of_distance(self) -> "OfDistance | None":
+        """Return the same as a function of whole distances; None if it is not stated as one."""
+        return None
+
+    def as_distances(self) -> "Distances | None":
+        """Return whole distances if that is what these integers are, unchanged; else None."""
+        return None
+
 
 @final
 @dataclass(frozen=True)
@@ -142,6 +150,15 @@ class Distances(Relation):
         found: PairFunction = distance
         return found
 
+    @override
+    def of_distance(self) -> "OfDistance | None":
+        return None if self.as_distances() is None else self.mapped(lambda distance: distance)
+
+    @override
+    def as_distances(self) -> "Distances | None":
+        placed = (self.query_positions, self.key_positions)
+        return None if any(at.is_floating_point() for at in placed) else self
+
     def _values(self) -> Int[Tensor, " values"]:
         reach, device = self.largest, self.query_positions.device
         return torch.arange(-reach, reach + 1, device=device)
@@ -192,6 +209,10 @@ class OfDistance(Relation):
 
         found: PairFunction = value
         return found
+
+    @override
+    def of_distance(self) -> "OfDistance | None":
+        return None if self.distances.as_distances() is None else self
 
 
 def _look_up(values: Pairs) -> PairFunction:

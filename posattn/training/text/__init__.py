@@ -5,7 +5,7 @@ The registries are `posattn.training.text.corpora.corpora` and
 they are not repeated here, where they would hide their modules.
 """
 
-from posattn.training.text.cache import cache_folder
+from posattn.cache import cache_folder
 from posattn.training.text.config import DataConfig
 from posattn.training.text.corpora import Corpus, CorpusConfig, Source, SourceFile
 from posattn.training.text.info import CorpusInfo, FileInfo, SplitInfo

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posattn.cache import Progress, build_once, cache_folder, silent, value_digest
 from posattn.errors import DataError
-from posattn.training.text.cache import Progress, build_once, cache_folder, silent, value_digest
 from posattn.training.text.config import DataConfig
 from posattn.training.text.corpora import Corpus, Source, corpora
 from posattn.training.text.division import (

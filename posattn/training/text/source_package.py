@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from posattn.cache import cache_folder, file_digest
 from posattn.errors import DataError
-from posattn.training.text.cache import cache_folder, file_digest
 
 _BUILDER = """
 import os

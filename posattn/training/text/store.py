@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posattn.training.text.cache import file_digest
+from posattn.cache import file_digest
 
 VERSION = 1
 """Part of every cache key; it grows when the reading of text or the files of the store change."""

@@ -17,10 +17,10 @@ from pydantic import Field
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from posattn.admission import class_check
+from posattn.cache import file_digest
 from posattn.config import NamedConfig, Text
 from posattn.errors import DataError
 from posattn.registry import Registry
-from posattn.training.text.cache import file_digest
 from posattn.training.text.vocabulary import Vocabulary
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from posattn.admission import class_check
+from posattn.cache import Progress
 from posattn.config import FrozenConfig, NamedConfig
 from posattn.registry import Registry
-from posattn.training.text.cache import Progress
 from posattn.training.text.pieces import Piece
 
 

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from posattn.cache import Progress, file_digest
 from posattn.config import Many, Text
 from posattn.errors import DataError
-from posattn.training.text.cache import Progress, file_digest
 from posattn.training.text.corpora.base import Corpus, CorpusConfig, Source, SourceFile, corpora
 from posattn.training.text.decoding import Policy
 from posattn.training.text.pieces import Piece

@@ -11,15 +11,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from posattn.config import Text
-from posattn.errors import DataError
-from posattn.training.text.cache import (
+from posattn.cache import (
     Progress,
     build_once,
     cache_folder,
     file_digest,
     value_digest,
 )
+from posattn.config import Text
+from posattn.errors import DataError
 from posattn.training.text.corpora.base import Corpus, CorpusConfig, Source, SourceFile, corpora
 from posattn.training.text.pieces import Piece
 from posattn.training.text.readers import Reading, read_parquet

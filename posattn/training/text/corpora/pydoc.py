@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Literal
 
+from posattn.cache import Progress
 from posattn.errors import DataError
-from posattn.training.text.cache import Progress
 from posattn.training.text.corpora.base import Corpus, CorpusConfig, Source, SourceFile, corpora
 from posattn.training.text.pieces import Piece, pieces_of
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from posattn.cache import Progress, build_once, cache_folder, file_digest
 from posattn.errors import DataError
-from posattn.training.text.cache import Progress, build_once, cache_folder, file_digest
 from posattn.training.text.corpora.base import Corpus, CorpusConfig, Source, SourceFile, corpora
 from posattn.training.text.pieces import Piece
 from posattn.training.text.readers import Reading, read_txt

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from posattn.cache import silent
 from posattn.errors import DataError
-from posattn.training.text.cache import silent
 from posattn.training.text.corpora.files import FilesConfig, FilesCorpus
 
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from posattn.cache import silent
 from posattn.errors import DataError
-from posattn.training.text.cache import silent
 from posattn.training.text.corpora.hub import HubConfig, HubCorpus
 
 ROWS = [{"body": "first\r\nrow", "n": 1}, {"body": None, "n": 2}, {"body": "third", "n": 3}]

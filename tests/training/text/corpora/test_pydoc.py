@@ -1,6 +1,6 @@
 from pydoc_data.topics import topics
 
-from posattn.training.text.cache import silent
+from posattn.cache import silent
 from posattn.training.text.corpora.pydoc import PydocConfig, PydocCorpus
 from posattn.training.text.division import take_census
 

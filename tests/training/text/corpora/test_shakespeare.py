@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from posattn.cache import silent
 from posattn.errors import DataError
-from posattn.training.text.cache import silent
 from posattn.training.text.corpora.shakespeare import ShakespeareConfig, ShakespeareCorpus
 from posattn.training.text.source_package import SourcePackage
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from posattn.cache import build_once, cache_folder, value_digest
 from posattn.errors import DataError
-from posattn.training.text.cache import build_once, cache_folder, value_digest
 
 
 def fill(folder: Path) -> None:
