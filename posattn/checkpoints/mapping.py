@@ -65,10 +65,20 @@ def pattern(old: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Derived:
-    """A stored tensor that follows from the config, so that nothing is lost without it."""
+    """A stored tensor that follows from the config, so that nothing is lost without it.
+
+    `expected` computes what must be stored for that to be true, where it is not the same in all versions.
+    """
 
     old: str
     why: str
+    expected: Callable[[Tensor], Tensor] | None = None
+
+    def is_about(self, name: str) -> bool:
+        """Return whether this is the stored tensor."""
+        text = re.escape(self.old).replace(r"\{any\}", r"(?:.*\.)?").replace(r"\{n\}", r"\d+")
+        text = text.replace(r"\(", "(?:").replace(r"\)", ")?")
+        return re.fullmatch(text, name) is not None
 
 
 @dataclass(frozen=True)
@@ -129,8 +139,10 @@ def apply_table(table: Table, stored: Tensors, wanted: Mapping[str, Shape]) -> M
     mapped = Mapped()
     came_from: dict[str, str] = {}
     for name, tensor in stored.items():
-        if why := _why_derived(table.derived, name):
-            mapped.entries.append(_entry(name, (), tensor, "derived", why))
+        derived = next((item for item in table.derived if item.is_about(name)), None)
+        if derived is not None:
+            _check_derived(derived, name, tensor)
+            mapped.entries.append(_entry(name, (), tensor, "derived", derived.why))
             continue
         found = _first(table.rules, name, wanted)
         if found is None:
@@ -162,12 +174,15 @@ def _first(
     return None
 
 
-def _why_derived(derived: Iterable[Derived], name: str) -> str:
-    for item in derived:
-        text = re.escape(item.old).replace(r"\{any\}", r"(?:.*\.)?").replace(r"\{n\}", r"\d+")
-        if re.fullmatch(text, name):
-            return item.why
-    return ""
+def _check_derived(derived: Derived, name: str, tensor: Tensor) -> None:
+    if derived.expected is None:
+        return
+    expected = derived.expected(tensor)
+    if not torch.allclose(tensor.to(expected.dtype), expected, rtol=0.0, atol=1e-2):
+        raise CheckpointError(
+            f"{name} is computed here and not stored ({derived.why}), but its values are others, so it was "
+            "trained or belongs to another form; it cannot be imported"
+        )
 
 
 def _fill(fills: Iterable[Fill], mapped: Mapped, wanted: Mapping[str, Shape]) -> None:
@@ -207,6 +222,15 @@ def per_head_thirds(num_heads: int) -> Convert:
     def convert(fused: Tensor, stored: Tensors) -> tuple[Tensor, ...]:
         query, key, value = fused.unflatten(0, (num_heads, 3, -1)).unbind(1)
         return query.flatten(0, 1), key.flatten(0, 1), value.flatten(0, 1)
+
+    return convert
+
+
+def row_blocks(count: int) -> Convert:
+    """Return the split of rows into as many equal blocks, one after the other."""
+
+    def convert(fused: Tensor, stored: Tensors) -> tuple[Tensor, ...]:
+        return fused.chunk(count)
 
     return convert
 

@@ -52,5 +52,5 @@ class Parts:
         recipe = self.recipe
         if not self.has_head:
             return None, TaskModel(Encoder(recipe.encoder, self.rows), self.tasks)
-        masked_lm = MaskedLanguageModel(recipe.encoder, recipe.decoder, self.rows)
+        masked_lm = MaskedLanguageModel(recipe.encoder, recipe.decoder, self.rows, recipe.head)
         return masked_lm, TaskModel(masked_lm.encoder, self.tasks)

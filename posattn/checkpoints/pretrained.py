@@ -122,10 +122,11 @@ class Pretrained:
         return int(self.tokenizer.token_to_id(token) or 0)
 
     def _segments(self, encodings: list[Encoding], width: int) -> Tensor | None:
-        if not self.encoder.config.segments:
+        config = self.encoder.config
+        if not (config.segments or config.reads_segments()):
             return None
-        last = self.encoder.config.segments - 1
-        return _padded((encoding.type_ids for encoding in encodings), width, 0).clamp(max=last)
+        found = _padded((encoding.type_ids for encoding in encodings), width, 0)
+        return found.clamp(max=config.segments - 1) if config.segments else found
 
 
 def _padded(rows: Iterable[list[int]], width: int, value: int) -> Tensor:

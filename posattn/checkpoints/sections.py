@@ -34,6 +34,7 @@ def imported_recipe(
         "description": f"Imported from {source.folder.resolve().name}",
         "encoder": plan.encoder,
         "decoder": plan.decoder,
+        "head": plan.head,
         "data": {
             "corpus": "pydoc",
             "tokenizer": {"name": "file", "path": str(tokenizer_path(source))},

@@ -14,6 +14,7 @@ _ACTIVATIONS = {
     "swish": "silu",
     "tanh": "tanh",
 }
+_GATED = {"gelu": "geglu", "gelu_tanh": "geglu_tanh", "relu": "reglu", "silu": "swiglu"}
 
 
 class Settings:
@@ -67,6 +68,20 @@ class Settings:
         if not isinstance(value, list):
             raise self._wrong(key, "a list of names")
         return [str(item).strip() for item in value if str(item).strip() not in ("", "none")]
+
+    def section(self, key: str) -> "Settings":
+        """Return the settings in a mapping; empty where the key is missing."""
+        value = self._data.get(key) or {}
+        if not isinstance(value, Mapping):
+            raise self._wrong(key, "a mapping")
+        return Settings(value, f"{self._where}, {key}")
+
+    def gate(self, key: str, default: str) -> str:
+        """Return our name of the gated activation whose gate has an activation of this name."""
+        found = self.activation(key, default)
+        if found not in _GATED:
+            raise self._wrong(key, f"one of {', '.join(sorted(_GATED))} as a gate")
+        return _GATED[found]
 
     def activation(self, key: str, default: str) -> str:
         """Return our name of an activation."""

@@ -16,7 +16,8 @@ from posattn.config import FrozenConfig, Many, Text
 from posattn.errors import RecipeError
 from posattn.mechanisms import AnyMechanismConfig, EncoderDims, LayerPattern, MechanismConfig
 
-Activation = Literal["gelu", "gelu_tanh", "relu", "silu", "geglu", "swiglu"]
+Activation = Literal["gelu", "gelu_tanh", "relu", "silu", "geglu", "geglu_tanh", "reglu", "swiglu"]
+GATED = ("geglu", "geglu_tanh", "reglu", "swiglu")
 Probability = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -103,12 +104,13 @@ class EncoderConfig(FrozenConfig):
     hidden_dropout: Probability = 0.1
     attention_dropout: Probability = 0.1
     projection_bias: Literal["all", "no_key", "none"] = "all"  # of query, key, value, output
-    feed_forward_bias: bool = True
+    feed_forward_bias: bool | Literal["output"] = True  # "output": of the last projection only
     segments: NonNegativeInt = 0  # rows of the segment (token type) table; 0: none
     token_rows: PositiveInt | None = None  # rows of the token table; None: the tokenizer's ids
     embedding_size: PositiveInt | None = (
         None  # a narrower token table, projected; None: hidden_size
     )
+    embedding_projection: Literal["tokens", "sum"] = "tokens"  # sum: after segments and norm
     convolution: ConvolutionConfig | None = None  # beside the first layer
     embedding_norm: bool = True
     embedding_scale: Literal["none", "sqrt_hidden"] = "none"  # Vaswani: tokens x sqrt(hidden_size)
@@ -148,6 +150,10 @@ class EncoderConfig(FrozenConfig):
         """Return the states of earlier segments that layers keep; 0 if no mechanism has memory."""
         return max((part.memory() for part in self.mechanism), default=0)
 
+    def reads_segments(self) -> bool:
+        """Return whether a mechanism reads which segment (token type) each token belongs to."""
+        return any(part.traits().reads_segments for part in self.mechanism)
+
     def acting_in(self, layer: int) -> list[MechanismConfig]:
         """Return the mechanisms that act in the attention of a layer."""
         return [part for part in self.mechanism if part.acts_in(layer)]
@@ -186,6 +192,11 @@ class EncoderConfig(FrozenConfig):
             problems.append(
                 f"embedding_size {self.embedding_size} is hidden_size, where nothing is projected; "
                 "leave it out"
+            )
+        if self.embedding_size is None and self.embedding_projection == "sum":
+            problems.append(
+                "embedding_projection 'sum' needs an embedding_size below hidden_size to project from; "
+                "set one, or leave it out"
             )
         if self.convolution is not None and self.hidden_size % self.convolution.groups:
             problems.append(

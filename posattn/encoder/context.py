@@ -1,6 +1,6 @@
 """What all layers of one forward share: who is where, who sees whom, and what was before."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
@@ -26,6 +26,7 @@ class Tokens:
     is_contiguous: bool  # positions are 0, 1, 2, ..
     memory: SegmentMemory | None
     rows: int  # sequences in the batch
+    segments: Int[Tensor, "batch length"] | None = None  # where a mechanism reads them
 
 
 @final
@@ -70,15 +71,30 @@ class Context:
         """Prepare for queries at the selected places, or at all."""
         keys, of_keys = self._with_memory(self.tokens.positions), self.tokens.documents
 
+        key_segments = self._segments_with_memory()
+
         def at_queries(values: Num[Tensor, "#batch length"]) -> Num[Tensor, "#batch query"]:
             return values if selection is None else selection.take_positions(values)
 
         of_queries = None if of_keys is None else at_queries(of_keys)
+        segments = self.tokens.segments
+        query_segments = None if segments is None else at_queries(segments)
         geometry = Geometry(
-            at_queries(self.tokens.positions), keys, self._reach(), of_queries, of_keys
+            at_queries(self.tokens.positions),
+            keys,
+            self._reach(),
+            of_queries,
+            of_keys,
+            query_segments=query_segments,
+            key_segments=key_segments,
         )
         placed = {
-            name: Geometry(at_queries(at), self._with_memory(at), None, of_queries, of_keys)
+            name: replace(
+                geometry,
+                query_positions=at_queries(at),
+                key_positions=self._with_memory(at),
+                reach=None,
+            )
             for name, at in self.placed.items()
         }
         rules: list[VisibilityRule] = []
@@ -95,6 +111,13 @@ class Context:
             return positions
         batch = memory.positions.shape[0]
         return torch.cat([memory.positions + self._start(), positions.expand(batch, -1)], dim=1)
+
+    def _segments_with_memory(self) -> Int[Tensor, "batch key"] | None:
+        """Return the segments of all keys; what is remembered counts as segment 0, as in XLNet."""
+        segments, memory = self.tokens.segments, self.tokens.memory
+        if segments is None or memory is None:
+            return segments
+        return torch.cat([torch.zeros_like(memory.positions), segments], dim=1)
 
     def _start(self) -> Int[Tensor, "#batch 1"]:
         """Return the position at which each sequence starts, 0 where it has no token."""

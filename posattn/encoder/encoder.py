@@ -3,7 +3,7 @@
 from typing import final
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -33,11 +33,12 @@ class Encoder(nn.Module):
         narrow = config.embedding_size
         self.tokens = nn.Embedding(_rows(config, vocab_size), narrow or config.hidden_size)
         if narrow is not None:
-            self.embedding_proj = nn.Linear(narrow, config.hidden_size, bias=False)
+            self.embedding_proj = nn.Linear(narrow, config.hidden_size, bias=_sums_first(config))
+        summed = narrow if narrow is not None and _sums_first(config) else config.hidden_size
         if config.segments:
-            self.segments = nn.Embedding(config.segments, config.hidden_size)
+            self.segments = nn.Embedding(config.segments, summed)
         self.position = PositionStack(config)
-        self.embedding_norm = norm(config) if config.embedding_norm else nn.Identity()
+        self.embedding_norm = norm(config, summed) if config.embedding_norm else nn.Identity()
         self.backend = backends.get(config.backend)()
         self.layers = nn.ModuleList(
             EncoderLayer(config, self.position, index, self.backend)
@@ -66,7 +67,12 @@ class Encoder(nn.Module):
         own document only. `segments` are needed if the encoder has a segment table.
         """
         context = self.begin(
-            ids, visible=visible, positions=positions, documents=documents, memory=memory
+            ids,
+            visible=visible,
+            positions=positions,
+            documents=documents,
+            segments=segments,
+            memory=memory,
         )
         inputs = self.run(self.embed(ids, segments, context), context, observer)
         return self.finish(self.last(inputs[-1], context, observer=observer))
@@ -78,6 +84,7 @@ class Encoder(nn.Module):
         visible: Bool[Tensor, "batch length"] | None = None,
         positions: Int[Tensor, "#batch length"] | None = None,
         documents: Ids | None = None,
+        segments: Ids | None = None,
         memory: SegmentMemory | None = None,
     ) -> Context:
         """Return what all layers share for these tokens."""
@@ -89,7 +96,8 @@ class Encoder(nn.Module):
         is_contiguous = positions is None and documents is None and visible is None
         if positions is None:
             positions = self._positions(ids, visible, documents)
-        tokens = Tokens(positions, visible, documents, is_contiguous, memory, ids.shape[0])
+        read = segments if self.config.reads_segments() else None
+        tokens = Tokens(positions, visible, documents, is_contiguous, memory, ids.shape[0], read)
         window = None if self.config.window is None else self.config.window.size
         return Context(tokens, self.position, window, self.training)
 
@@ -98,7 +106,8 @@ class Encoder(nn.Module):
         hidden = self.tokens(ids)
         if context.tokens.visible is not None:  # not even NaN gets from padding to real tokens
             hidden = hidden.masked_fill(~context.tokens.visible[:, :, None], 0.0)
-        if self.config.embedding_size is not None:
+        narrow, sums_first = self.config.embedding_size is not None, _sums_first(self.config)
+        if narrow and not sums_first:
             hidden = self.embedding_proj(hidden)
         if self.config.embedding_scale == "sqrt_hidden":
             hidden = hidden * self.config.hidden_size**0.5
@@ -111,9 +120,16 @@ class Encoder(nn.Module):
                     "segments: pass zeros for single texts, 0 and 1 for pairs"
                 )
             hidden = hidden + self.segments(segments)
+        if narrow and sums_first:
+            return self.embedding_proj(self._normed(hidden))
         positions = context.tokens.positions
-        hidden = self.embedding_norm(self.position.embed(hidden, positions, context.placed))
-        return functional.dropout(hidden, self.config.hidden_dropout, self.training)
+        return self._normed(self.position.embed(hidden, positions, context.placed))
+
+    def _normed(
+        self, hidden: Float[Tensor, "batch length any"]
+    ) -> Float[Tensor, "batch length any"]:
+        normed = self.embedding_norm(hidden)
+        return functional.dropout(normed, self.config.hidden_dropout, self.training)
 
     def run(
         self, hidden: Hidden, context: Context, observer: Observer | None = None
@@ -196,6 +212,11 @@ class Encoder(nn.Module):
         if visible is None:
             return torch.arange(ids.shape[1], device=ids.device)[None]
         return counted_positions(visible)
+
+
+def _sums_first(config: EncoderConfig) -> bool:
+    """Return whether segments and norm are as narrow as the token table, and projected with it."""
+    return config.embedding_projection == "sum"
 
 
 def _rows(config: EncoderConfig, vocab_size: int) -> int:

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from posattn.backends import AttentionBackend
 from posattn.encoder.attention import MultiHeadAttention, Observer
-from posattn.encoder.config import EncoderConfig
+from posattn.encoder.config import GATED, EncoderConfig
 from posattn.encoder.position import PositionStack, Prepared
 from posattn.shapes import Hidden, KeyHidden, QueryHidden
 
@@ -21,6 +21,8 @@ def activation(name: str) -> nn.Module:
         "silu": nn.SiLU(),
         "tanh": nn.Tanh(),
         "geglu": nn.GELU(),
+        "geglu_tanh": nn.GELU(approximate="tanh"),
+        "reglu": nn.ReLU(),
         "swiglu": nn.SiLU(),
     }
     module: nn.Module = known[name]
@@ -42,12 +44,13 @@ class FeedForward(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         """Build the projections."""
         super().__init__()
-        size, inner, bias = config.hidden_size, config.inner_size(), config.feed_forward_bias
-        self.is_gated = config.activation in ("geglu", "swiglu")
+        size, inner = config.hidden_size, config.inner_size()
+        bias, output_bias = config.feed_forward_bias is True, config.feed_forward_bias is not False
+        self.is_gated = config.activation in GATED
         self.inner_proj = nn.Linear(size, inner, bias=bias)
         if self.is_gated:
             self.gate_proj = nn.Linear(size, inner, bias=bias)
-        self.output_proj = nn.Linear(inner, size, bias=bias)
+        self.output_proj = nn.Linear(inner, size, bias=output_bias)
         self.activation = activation(config.activation)
 
     def forward(self, hidden: Hidden) -> Hidden:

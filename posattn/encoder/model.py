@@ -11,7 +11,7 @@ from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.decoders import DecoderConfig, decoders
 from posattn.encoder.encoder import Encoder
-from posattn.encoder.heads import MaskedTokenHead
+from posattn.encoder.heads import HeadConfig, MaskedTokenHead
 from posattn.encoder.memory import SegmentMemory
 from posattn.encoder.position import LayerPosition
 from posattn.encoder.selection import selection
@@ -38,16 +38,22 @@ class ModelOutput:
 class MaskedLanguageModel(nn.Module):
     """An encoder with its decoder and masked-token head."""
 
-    def __init__(self, config: EncoderConfig, decoder: DecoderConfig, vocab_size: int) -> None:
+    def __init__(
+        self,
+        config: EncoderConfig,
+        decoder: DecoderConfig,
+        vocab_size: int,
+        head: HeadConfig = HeadConfig(),  # noqa: B008 - frozen
+    ) -> None:
         """Build all parts; `posattn.encoder.init.initialize` gives the parameters their first values."""
         super().__init__()
-        if problems := decoder.problems(config):
+        if problems := decoder.problems(config) + head.problems(config):
             raise IncompatibleParts("; ".join(problems))
         self.config = config
         self.decoder_config = decoder
         self.encoder = Encoder(config, vocab_size)
         self.decoder = decoders.get(decoder.name)(decoder, self.encoder)
-        self.head = MaskedTokenHead(config, self.encoder.tokens)
+        self.head = MaskedTokenHead(config, self.encoder.tokens, head)
 
     def forward(
         self,
@@ -65,7 +71,12 @@ class MaskedLanguageModel(nn.Module):
         self._check(ids.shape[1])
         encoder = self.encoder
         context = encoder.begin(
-            ids, visible=visible, positions=positions, documents=documents, memory=memory
+            ids,
+            visible=visible,
+            positions=positions,
+            documents=documents,
+            segments=segments,
+            memory=memory,
         )
         inputs = encoder.run(encoder.embed(ids, segments, context), context, observer)
         queries = None if selected is None else selection(selected)

@@ -52,6 +52,7 @@ class Traits:
     knows_position: bool = True  # False: the encoder is permutation-equivariant
     causal: bool = False  # keys after the query are invisible
     pairwise: bool = True  # False: a logit depends on other visible keys too (CoPE)
+    reads_segments: bool = False  # looks at `Geometry.query_segments` and `key_segments`
 
 
 class Flops(NamedTuple):
@@ -155,7 +156,8 @@ class Geometry:
 
     `reach` is the largest distance, in either direction, where it is known without looking at the
     positions; padding has position -1 and is invisible. `query_documents` and `key_documents` number
-    the texts of a packed row; None where a row is one text.
+    the texts of a packed row; None where a row is one text. Segments (token types) are None where all tokens
+    are of the same one, or no mechanism reads them.
     """
 
     query_positions: Num[Tensor, "#batch query"]
@@ -163,6 +165,8 @@ class Geometry:
     reach: int | None = None
     query_documents: Int[Tensor, "batch query"] | None = None
     key_documents: Int[Tensor, "batch key"] | None = None
+    query_segments: Int[Tensor, "batch query"] | None = None
+    key_segments: Int[Tensor, "batch key"] | None = None
 
     @cached_property
     def distance(self) -> Distances:

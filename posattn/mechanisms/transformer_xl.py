@@ -2,11 +2,19 @@
 
     logits[i, j] = (q_i . k_j  +  q_i . W_r R[d]  +  u . k_j  +  v . W_r R[d]) / sqrt(head_dim)
                       (a)            (b)              (c)          (d)
+                   + (q_i + s) . g[0 if i and j are of one segment else 1] / sqrt(head_dim)     `segment_term`
+                      (e)
 
 with d = p_i - p_j and R[d] = [sin(d w_0), .. , cos(d w_0), ..], concatenated, w_t = base ** (-2 t /
 hidden_size). W_r is each layer's own, without bias; u and v are shared by all layers unless `untie`
 (XLNet's untie_r). Memory: each layer sees the last `memory_length` inputs it had in earlier segments
 of the same stream, detached, as further keys and values.
+
+Term (e) is XLNet's (Yang et al. 2019, arXiv:1906.08237, section 2.5): it says whether two tokens are of
+the same segment (token type), and not which segments these are. g are two vectors per head, each
+layer's own; s is a vector per head that goes with u and v, shared unless `untie`. Without segment ids all
+tokens are of one segment: the term is then the same for all keys, which softmax does not see, and left out.
+Remembered tokens count as segment 0, as in the released code.
 
 Against the released code: it is causal, and its relative shift is right only where j <= i; here each
 pair looks up its own distance, which serves both directions (`bidirectional`, the default, as XLNet's
@@ -43,7 +51,7 @@ from posattn.mechanisms.base import (
     mechanisms,
 )
 from posattn.mechanisms.weight_cache import WeightCache
-from posattn.positions import Relation, clipped, sinusoids
+from posattn.positions import GivenPairs, Relation, clipped, sinusoids
 
 
 class TransformerXLConfig(MechanismConfig):
@@ -56,10 +64,12 @@ class TransformerXLConfig(MechanismConfig):
     base: PositiveFloat = 10000.0
     untie: bool = False  # each layer has its own u and v
     table_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0  # on R, afresh in every layer
+    segment_term: bool = False  # term (e): whether query and key are of the same segment
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_bias=True, causal=not self.bidirectional)
+        causal = not self.bidirectional
+        return Traits(adds_bias=True, causal=causal, reads_segments=self.segment_term)
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
@@ -68,7 +78,7 @@ class TransformerXLConfig(MechanismConfig):
             "positions": f"sinusoids of the distance, base {self.base:g}, {limit}, "
             + ("both directions" if self.bidirectional else "causal"),
             "terms": "a (content), b (content to distance), c (u, global content), "
-            "d (v, global distance)",
+            "d (v, global distance)" + (", e (same segment or not)" if self.segment_term else ""),
             "u and v": "own in each layer" if self.untie else "shared by all layers",
             "memory": f"{self.memory_length} states per layer",
         }
@@ -79,8 +89,9 @@ class TransformerXLConfig(MechanismConfig):
         if self.clamp_distance is not None:
             rows = min(rows, 2 * self.clamp_distance + 1)
         width = dims.hidden_size
+        of_segments = 4 * num_queries * width if self.segment_term else 0
         return Flops(
-            per_sequence=2 * num_queries * rows * width + 2 * num_keys * width,
+            per_sequence=2 * num_queries * rows * width + 2 * num_keys * width + of_segments,
             per_forward=2 * rows * width * (width + 1),
         )
 
@@ -90,24 +101,30 @@ class TransformerXLConfig(MechanismConfig):
 
 
 class Distances(NamedTuple):
-    """Sinusoids of every distance that occurs, and which of their rows each pair has."""
+    """Sinusoids of every distance that occurs, and which of their rows each pair has.
+
+    `differs` is 1 where query and key are of different segments; None where all are of one.
+    """
 
     table: Float[Tensor, "buckets hidden"]
     bucket: Relation
+    differs: Relation | None
 
 
 class GlobalBiases(nn.Module):
-    """u and v of the paper, a vector per head each."""
+    """u and v of the paper, and XLNet's s with a segment term, a vector per head each."""
 
-    def __init__(self, dims: EncoderDims) -> None:
-        """Build both as tables, so that they are initialised as all tables are."""
+    def __init__(self, config: TransformerXLConfig, dims: EncoderDims) -> None:
+        """Build them as tables, so that they are initialised as all tables are."""
         super().__init__()
         self.content = nn.Embedding(dims.num_heads, dims.head_dim)
         self.distance = nn.Embedding(dims.num_heads, dims.head_dim)
+        if config.segment_term:
+            self.segment = nn.Embedding(dims.num_heads, dims.head_dim)
 
 
 class TransformerXLLayer(nn.Module):
-    """What each layer owns: W_r, and u and v if they are untied."""
+    """What each layer owns: W_r, g with a segment term, and u, v and s if they are untied."""
 
     def __init__(self, config: TransformerXLConfig, dims: EncoderDims) -> None:
         """Build the projection of sinusoids."""
@@ -115,8 +132,10 @@ class TransformerXLLayer(nn.Module):
         self.distance_proj = nn.Linear(dims.hidden_size, dims.hidden_size, bias=False)
         self.dropout = nn.Dropout(config.table_dropout)
         self.cache = WeightCache()
+        if config.segment_term:
+            self.segments = nn.Embedding(2, dims.hidden_size)
         if config.untie:
-            self.global_biases = GlobalBiases(dims)
+            self.global_biases = GlobalBiases(config, dims)
 
 
 @final
@@ -130,7 +149,7 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
         """Build u and v, unless each layer has its own."""
         super().__init__(config, dims)
         if not config.untie:
-            self.global_biases = GlobalBiases(dims)
+            self.global_biases = GlobalBiases(config, dims)
 
     @override
     def make_layer(self) -> TransformerXLLayer:
@@ -148,7 +167,8 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
         bucket = geometry.distance.mapped(lambda distance: clipped(distance, reach) + reach)
         rows = torch.arange(-reach, reach + 1, device=geometry.query_positions.device)
         width = self.dims.hidden_size
-        return Distances(sinusoids(rows, width, self.config.base, "concatenated"), bucket)
+        table = sinusoids(rows, width, self.config.base, "concatenated")
+        return Distances(table, bucket, self._differs(geometry))
 
     @override
     def bias(self, site: Site) -> AttentionBias:
@@ -161,17 +181,32 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
         key_BH1K = torch.einsum("hd,bhkd->bhk", content_HD * site.scale, heads.key)[:, :, None]
         bucket_HR = torch.einsum("hd,hrd->hr", distance_HD * site.scale, table_HRD)
         bucket = site.prepared.bucket
-        return SumBias(
-            (
-                QueryScores("b", query_BHQR, bucket),
-                DenseBias("c", key_BH1K),
-                BucketScores("d", bucket_HR, bucket),
-            )
-        )
+        terms: list[AttentionBias] = [
+            QueryScores("b", query_BHQR, bucket),
+            DenseBias("c", key_BH1K),
+            BucketScores("d", bucket_HR, bucket),
+        ]
+        if site.prepared.differs is not None:
+            terms.append(self._segment_term(site, layer, shared))
+        return SumBias(tuple(terms))
 
     @override
     def visibility(self, geometry: Geometry) -> tuple[VisibilityRule, ...]:
         return () if self.config.bidirectional else (Causal(geometry.distance),)
+
+    def _differs(self, geometry: Geometry) -> Relation | None:
+        of_query, of_key = geometry.query_segments, geometry.key_segments
+        if not self.config.segment_term or of_query is None or of_key is None:
+            return None
+        return GivenPairs((of_query[:, :, None] != of_key[:, None, :]).long())
+
+    def _segment_term(
+        self, site: Site, layer: TransformerXLLayer, biases: GlobalBiases
+    ) -> AttentionBias:
+        both_HSD = rearrange(layer.segments.weight, "s (h d) -> h s d", h=self.dims.num_heads)
+        query_BHQD = site.heads.query + biases.segment.weight[:, None]
+        scores_BHQS = (query_BHQD * site.scale) @ both_HSD.mT
+        return QueryScores("e", scores_BHQS, site.prepared.differs)
 
     def _project(
         self, table: Float[Tensor, "buckets hidden"], layer: TransformerXLLayer

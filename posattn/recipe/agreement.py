@@ -2,16 +2,18 @@
 
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.decoder import DecoderConfig
+from posattn.encoder.heads import HeadConfig
 from posattn.recipe.reader import KeyPath
 from posattn.training.text.config import DataConfig
 
 
 def disagreements(
-    encoder: EncoderConfig, decoder: DecoderConfig, data: DataConfig
+    encoder: EncoderConfig, decoder: DecoderConfig, head: HeadConfig, data: DataConfig
 ) -> list[tuple[KeyPath, str]]:
     """Return what does not fit, each with the path to mend; empty if all fits."""
     found: list[tuple[KeyPath, str]] = []
     found.extend((("decoder",), text) for text in decoder.problems(encoder))
+    found.extend((("head",), text) for text in head.problems(encoder))
     found.extend(_too_long(encoder, decoder, data))
     memory = encoder.memory_length()
     if memory and data.order != "streams":

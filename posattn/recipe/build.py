@@ -27,4 +27,4 @@ def build_on_meta(recipe: Recipe, vocab_size: int | None = None) -> MaskedLangua
 def _construct(recipe: Recipe, vocab_size: int | None) -> MaskedLanguageModel:
     if vocab_size is None:
         vocab_size = recipe.data.tokenizer.expected_vocab_size()
-    return MaskedLanguageModel(recipe.encoder, recipe.decoder, vocab_size)
+    return MaskedLanguageModel(recipe.encoder, recipe.decoder, vocab_size, recipe.head)

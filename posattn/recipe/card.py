@@ -24,7 +24,7 @@ def make_contract(recipe: Recipe) -> Card:
         title = "mechanism" if len(encoder.mechanism) == 1 else f"mechanism {index}"
         card[title] = _mechanism(encoder, part)
     card["absolute position"] = _absolute(recipe)
-    card["readout"] = {**recipe.decoder.card(encoder), "head": _head(encoder)}
+    card["readout"] = {**recipe.decoder.card(encoder), "head": _head(recipe)}
     card["objective"] = _objective(recipe)
     return card
 
@@ -43,7 +43,9 @@ def _encoder(encoder: EncoderConfig) -> dict[str, str | int]:
     if encoder.token_rows is not None:
         lines["token table"] = f"{encoder.token_rows:,} rows, whatever the tokenizer has"
     if encoder.embedding_size is not None:
-        lines["embeddings"] = f"{encoder.embedding_size} wide, projected to {encoder.hidden_size}"
+        what = "with segments and norm, " if encoder.embedding_projection == "sum" else ""
+        wide = f"{encoder.embedding_size} wide, {what}"
+        lines["embeddings"] = f"{wide}projected to {encoder.hidden_size}"
     if (convolution := encoder.convolution) is not None:
         lines["convolution"] = (
             f"of the embeddings, {convolution.kernel_size} wide, {convolution.groups} group(s), "
@@ -111,10 +113,16 @@ def _objective(recipe: Recipe) -> dict[str, str | int]:
     return {key: value if isinstance(value, int) else str(value) for key, value in options.items()}
 
 
-def _head(encoder: EncoderConfig) -> str:
-    return (
-        f"projection, {encoder.activation}, norm, output weights tied to the token table, own bias"
-    )
+def _head(recipe: Recipe) -> str:
+    head = recipe.head
+    steps = [
+        "output weights tied to the token table",
+        "own bias" if head.output_bias else "no bias",
+    ]
+    if head.transform:
+        projection = "projection" if head.bias else "projection without bias"
+        steps = [projection, head.activation or recipe.encoder.activation, "norm", *steps]
+    return ", ".join(steps)
 
 
 def _vocabulary(recipe: Recipe, vocab_size: int | None) -> str:

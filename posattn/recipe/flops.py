@@ -6,10 +6,8 @@ not, as in torch's own counter, which the tests compare with. A training step ta
 
 from dataclasses import dataclass, fields
 
-from posattn.encoder.config import EncoderConfig
+from posattn.encoder.config import GATED, EncoderConfig
 from posattn.recipe.schema import Recipe
-
-_GATED = ("geglu", "swiglu")
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,9 @@ def count_flops(
         mechanism += _shared(encoder, layers, queries, keys) / batch / length
     mechanism += prepared / batch / length
     projections += _around_the_layers(encoder)
-    head = 2.0 * decoded * narrow * (size + (encoder.token_rows or vocab_size)) / length
+    columns = encoder.token_rows or vocab_size
+    columns += size if recipe.head.transform else 0
+    head = 2.0 * decoded * narrow * columns / length
     return FlopCount(projections, attention, feed_forward, mechanism, head)
 
 
@@ -99,7 +99,7 @@ def _layer(
 ) -> tuple[float, float, float, float]:
     """Return projections, attention, feed-forward and mechanisms of one layer for one sequence."""
     size, inner = encoder.hidden_size, encoder.inner_size()
-    matrices = 3 if encoder.activation in _GATED else 2
+    matrices = 3 if encoder.activation in GATED else 2
     added = [part.flops(encoder.dims(), queries, keys) for part in encoder.acting_in(layer)]
     return (
         4.0 * size * size * (queries + keys),

@@ -11,6 +11,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from posattn.config import FrozenConfig, Text, open_field
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.decoders import AnyDecoderConfig, PlainDecoderConfig
+from posattn.encoder.heads import HeadConfig
 from posattn.recipe.agreement import disagreements
 from posattn.recipe.explain import validate_document
 from posattn.recipe.reader import Document
@@ -35,6 +36,7 @@ class Recipe(FrozenConfig):
     description: Text = Field("", description="one sentence for people")
     encoder: EncoderConfig
     decoder: AnyDecoderConfig = PlainDecoderConfig()
+    head: HeadConfig = HeadConfig()
     objective: AnyObjectiveConfig = MlmConfig()
     data: DataConfig
     train: TrainConfig = TrainConfig()
@@ -47,7 +49,7 @@ class Recipe(FrozenConfig):
                 loc=path,
                 input=None,
             )
-            for path, text in disagreements(self.encoder, self.decoder, self.data)
+            for path, text in disagreements(self.encoder, self.decoder, self.head, self.data)
         ]
         if faults:
             raise ValidationError.from_exception_data("Recipe", faults)

@@ -24,6 +24,7 @@ class Plan:
     has_head: bool
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     decoder: dict[str, Any] = field(default_factory=lambda: {"name": "plain"})
+    head: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 

@@ -7,6 +7,8 @@ from posattn.checkpoints.mapping import Rule, pattern, rule
 from posattn.checkpoints.settings import Settings
 from posattn.training.weights import Shape
 
+_NOTHING: Mapping[str, Any] = {}
+
 
 class Heads:
     """Collects heads with their rules; each method adds its head if the architecture has it."""
@@ -43,17 +45,29 @@ class Heads:
         if self._is("ForMultipleChoice"):
             self.add("choice", {"name": "choice", **config}, {**parts, "output": output})
 
-    def token(self, output: str, dropout: float) -> None:
+    def token(
+        self,
+        output: str,
+        dropout: float,
+        config: Mapping[str, Any] = _NOTHING,
+        parts: Mapping[str, str] = _NOTHING,
+    ) -> None:
         """Add labels of tokens, if this is such a model."""
         if self._is("ForTokenClassification"):
             labels = self._labels(output)
-            given = {"name": "token", "num_labels": labels, "dropout": dropout}
-            self.add("token", given, {"output": output})
+            given = {"name": "token", "num_labels": labels, "dropout": dropout, **config}
+            self.add("token", given, {**parts, "output": output})
 
-    def span(self, output: str) -> None:
+    def span(
+        self,
+        output: str,
+        config: Mapping[str, Any] = _NOTHING,
+        parts: Mapping[str, str] = _NOTHING,
+        ending: str = "ForQuestionAnswering",
+    ) -> None:
         """Add start and end of a span, if this is such a model."""
-        if self._is("ForQuestionAnswering"):
-            self.add("span", {"name": "span"}, {"output": output})
+        if self._is(ending):
+            self.add("span", {"name": "span", **config}, {**parts, "output": output})
 
     def pooled(self, pooler: str, transform: dict[str, Any]) -> None:
         """Add the pooled vector, if a pooler is stored and no other head reads it."""

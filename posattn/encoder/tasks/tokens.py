@@ -11,13 +11,15 @@ from typing_extensions import override
 
 from posattn.encoder.config import EncoderConfig, Probability
 from posattn.encoder.tasks.base import TaskConfig, TaskHead, TaskOutput, tasks
+from posattn.encoder.tasks.pooling import Transform, TransformConfig
 from posattn.shapes import Hidden
 
 
 class PerTokenConfig(TaskConfig):
     """What heads on every token have in common."""
 
-    dropout: Probability = 0.0  # before the projection
+    transform: TransformConfig | None = None
+    dropout: Probability = 0.0  # before the last projection
 
 
 class TokenConfig(PerTokenConfig):
@@ -37,18 +39,20 @@ P = TypeVar("P", bound=PerTokenConfig)
 
 
 class PerTokenHead(TaskHead[P], ABC):
-    """Projects the state of every token, padding included."""
+    """Transforms and projects the state of every token, padding included."""
 
     def __init__(self, config: P, encoder: EncoderConfig, num_labels: int) -> None:
-        """Build the projection."""
+        """Build the transform, if there is one, and the projection."""
         super().__init__(config, encoder)
+        transform = config.transform
+        self.transform = nn.Identity() if transform is None else Transform(transform, encoder)
         self.output = nn.Linear(encoder.hidden_size, num_labels)
 
     @override
     def forward(
         self, hidden: Hidden, visible: Bool[Tensor, "batch length"] | None = None
     ) -> TaskOutput:
-        dropped = functional.dropout(hidden, self.config.dropout, self.training)
+        dropped = functional.dropout(self.transform(hidden), self.config.dropout, self.training)
         return TaskOutput(self.output(dropped), None)
 
 
