@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from tokenizers import Tokenizer
 
+from posattn.cache import file_digest
 from posattn.checkpoints.mapping import Entry
 from posattn.checkpoints.parts import Parts
 from posattn.checkpoints.pretrained import Pretrained
@@ -17,7 +18,6 @@ from posattn.errors import CheckpointError
 from posattn.recipe.resolve import Overrides
 from posattn.recipe.schema import load_recipe
 from posattn.training.durable import read_json
-from posattn.training.text.cache import file_digest
 from posattn.training.weights import Unmatched, read_tensors, shapes, unmatched
 
 _TABLE = "encoder.tokens.weight"
