@@ -87,18 +87,23 @@ def from_pretrained(
     sentence = find_sentence_part(opened)
     found = _Found(opened, family.name, settings, plan, sentence, tokenizer, facts)
     recipe, tasks = imported_recipe(opened, plan, sentence, facts, overrides)
-    _check_ids(recipe, facts)
-    rows = recipe.encoder.token_rows or plan.encoder["token_rows"]
-    parts = Parts(recipe, tasks, plan.has_head, rows)
+    _check_ids(_rows(recipe), facts)
+    parts = Parts(recipe, tasks, plan.has_head, _rows(recipe))
     mapped = apply_table(plan.table, stored, parts.shapes())
     _check_accepted(opened, mapped, accept_unused, accept_new)
     masked_lm, task_model = parts.build(mapped.tensors)
     return Pretrained(recipe, masked_lm, task_model, tokenizer, _report(found, mapped, tasks))
 
 
-def _check_ids(recipe: Recipe, facts: TokenizerFacts) -> None:
-    rows = recipe.encoder.token_rows
-    if rows is not None and facts.vocab_size is not None and facts.vocab_size > rows:
+def _rows(recipe: Recipe) -> int:
+    """Return the rows of the token table; without a number the tokenizer would decide."""
+    if recipe.encoder.token_rows is None:
+        raise CheckpointError("encoder.token_rows is null; the rows of a stored table are a number")
+    return recipe.encoder.token_rows
+
+
+def _check_ids(rows: int, facts: TokenizerFacts) -> None:
+    if facts.vocab_size is not None and facts.vocab_size > rows:
         raise CheckpointError(
             f"the tokenizer ({facts.file}) has ids up to {facts.vocab_size - 1}, but the token table has "
             f"{rows} rows: tokenizer and weights do not belong together"

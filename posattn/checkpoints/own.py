@@ -12,6 +12,7 @@ from posattn.checkpoints.mapping import Entry
 from posattn.checkpoints.parts import Parts
 from posattn.checkpoints.pretrained import Pretrained
 from posattn.checkpoints.report import ImportReport, TokenizerFacts, refusal
+from posattn.checkpoints.tokenizer import read_tokenizer, vocab_size
 from posattn.checkpoints.writing import RECIPE, REPORT, TOKENIZER, WEIGHTS
 from posattn.encoder.tasks import AnyTaskConfig, TaskConfig
 from posattn.errors import CheckpointError
@@ -52,7 +53,7 @@ def load_own_folder(
         {name: tensor for name, tensor in stored.items() if name not in found.unused}
     )
     path = folder / TOKENIZER
-    tokenizer = Tokenizer.from_file(str(path)) if path.is_file() else None
+    tokenizer = read_tokenizer(path) if path.is_file() else None
     report = _report(folder, imported, parts, found, tokenizer)
     return Pretrained(parts.recipe, masked_lm, tasks, tokenizer, report)
 
@@ -82,7 +83,7 @@ def _report(
         text_length=imported.get("text_length"),
         tokenizer=TokenizerFacts(
             file=None if tokenizer is None else TOKENIZER,
-            vocab_size=None if tokenizer is None else max(tokenizer.get_vocab().values()) + 1,
+            vocab_size=vocab_size(tokenizer),
             max_length=facts.get("max_length"),
             special_tokens=dict(facts.get("special_tokens", {})),
         ),

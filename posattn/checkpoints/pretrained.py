@@ -48,15 +48,15 @@ class Pretrained:
         """The encoder that all heads share."""
         return self.tasks.encoder
 
-    def modules(self) -> list[nn.Module]:
+    def models(self) -> list[nn.Module]:
         """Return the models, whose weights together are those of the checkpoint."""
         return [self.tasks] if self.masked_lm is None else [self.masked_lm, self.tasks]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return every weight once, by the name it is stored under."""
         found: dict[str, Tensor] = {}
-        for module in self.modules():
-            found |= unique_tensors(module)[0]
+        for model in self.models():
+            found |= unique_tensors(model)[0]
         return found
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> TokenBatch:

@@ -30,8 +30,8 @@ def imported_recipe(
     """Return the recipe, overrides applied, and the options of the heads beside the masked-token one."""
     origin = Origin(f"{source.name}/config.json")
     data: dict[str, Any] = {
-        "name": source.folder.resolve().name or "imported",
-        "description": f"Imported from {source.folder.resolve().name}",
+        "name": source.title,
+        "description": f"Imported from {source.title}",
         "encoder": plan.encoder,
         "decoder": plan.decoder,
         "head": plan.head,

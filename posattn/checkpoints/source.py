@@ -30,6 +30,12 @@ class Source:
     folder: Path
     weights_folder: Path  # the same, but for sentence encoders that keep the model below it
 
+    @property
+    def title(self) -> str:
+        """The last part of its name, for people."""
+        is_local = Path(self.name).expanduser().exists()
+        return self.folder.resolve().name if is_local else self.name.rpartition("/")[2]
+
     @cached_property
     def config(self) -> dict[str, Any]:
         """The contents of config.json."""

@@ -36,23 +36,32 @@ def find_tokenizer(source: Source) -> tuple[Tokenizer | None, TokenizerFacts]:
         limit = None
     facts = TokenizerFacts(
         file=file,
-        vocab_size=None if found is None else max(found.get_vocab().values()) + 1,
+        vocab_size=vocab_size(found),
         max_length=None if limit is None else int(limit),
         special_tokens={role: token for role, token in tokens.items() if token},
     )
     return found, facts
 
 
+def read_tokenizer(path: Path) -> Tokenizer:
+    """Return the tokenizer of a tokenizer.json, without its truncation and padding."""
+    try:
+        found = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception for every malformed file
+        raise CheckpointError(f"{path} is not a tokenizer.json: {error}") from error
+    found.no_truncation()
+    found.no_padding()
+    return found
+
+
+def vocab_size(tokenizer: Tokenizer | None) -> int | None:
+    """Return the largest id plus one; None without a tokenizer."""
+    return None if tokenizer is None else max(tokenizer.get_vocab().values()) + 1
+
+
 def _from_files(folder: Path, config: dict[str, Any]) -> tuple[Tokenizer | None, str | None]:
     if (folder / "tokenizer.json").is_file():
-        path = folder / "tokenizer.json"
-        try:
-            found = Tokenizer.from_file(str(path))
-        except Exception as error:  # the library raises bare Exception for every malformed file
-            raise CheckpointError(f"{path} is not a tokenizer.json: {error}") from error
-        found.no_truncation()
-        found.no_padding()
-        return found, path.name
+        return read_tokenizer(folder / "tokenizer.json"), "tokenizer.json"
     if (folder / "vocab.txt").is_file():
         return _word_pieces(folder / "vocab.txt", config), "vocab.txt"
     if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():

@@ -46,9 +46,8 @@ def write_folder(made: Pretrained, out: Path) -> None:
 def _recipe(made: Pretrained) -> dict[str, Any]:
     """Return the recipe with paths that stay right when the folder moves, and with where it starts."""
     data = recipe_data(made.recipe)
-    given = data["data"]["tokenizer"]
-    if made.tokenizer is not None and given["name"] == "file":
-        given["path"] = TOKENIZER
+    if made.tokenizer is not None:
+        data["data"]["tokenizer"] = {"name": "file", "path": TOKENIZER}
     data["train"]["start"] = {
         "path": ".",
         "accept_new": [] if made.masked_lm is not None else ["decoder.*", "head.*"],

@@ -17,7 +17,7 @@ BATCHES_DEPEND_ON = (
     "train.data_seed",
 )
 DATA_DEPENDS_ON = ("data",)
-START_DEPENDS_ON = ("encoder.initializer_range", "train.start")
+START_DEPENDS_ON = ("encoder.initializer_range", "train.start.path")
 BUDGET_DEPENDS_ON = (*BATCHES_DEPEND_ON, "train.steps", "train.epochs")
 
 

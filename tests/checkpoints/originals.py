@@ -14,6 +14,8 @@ from transformers import (
     DebertaV2ForMaskedLM,
     RobertaConfig,
     RobertaForMaskedLM,
+    XLMRobertaConfig,
+    XLMRobertaForMaskedLM,
 )
 
 from posattn.checkpoints import Pretrained, from_pretrained, import_checkpoint
@@ -67,6 +69,11 @@ KINDS = {
     "roberta": Kind(
         RobertaForMaskedLM,
         RobertaConfig,
+        {"max_position_embeddings": 26, "type_vocab_size": 1, "pad_token_id": 1},
+    ),
+    "xlm-roberta": Kind(
+        XLMRobertaForMaskedLM,
+        XLMRobertaConfig,
         {"max_position_embeddings": 26, "type_vocab_size": 1, "pad_token_id": 1},
     ),
     "deberta": Kind(DebertaForMaskedLM, DebertaConfig, V1),  # 24 is past the table's 8

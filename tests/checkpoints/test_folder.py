@@ -133,6 +133,23 @@ def test_an_imported_folder_takes_another_mechanism_if_what_changes_is_named(fol
     assert torch.equal(found.tensors()[name], again.tensors()[name])
 
 
+def test_a_runs_final_weights_can_be_imported_with_its_own_tokenizer(tmp_path: Path) -> None:
+    tiny = ["encoder.hidden_size=16", "encoder.num_heads=2", "encoder.num_layers=1"]
+    data = ["data.corpus=pydoc", "data.tokenizer={name: characters, vocab_size: 64}"]
+    run_ = train_recipe(load_recipe("rope", [*tiny, *data, *QUICK]), tmp_path / "run")
+    import_checkpoint(run_.folder / "final", tmp_path / "ours")
+    recipe = load_recipe(tmp_path / "ours" / "recipe.yaml")
+    assert recipe.data.tokenizer.name == "file"
+    again = train_recipe(recipe, tmp_path / "again")
+    assert read_json(again.folder / "parameters.json")["start"]["new"] == []
+
+
+def test_rows_that_are_no_number_are_refused(tmp_path: Path) -> None:
+    made(KINDS["bert"]).save_pretrained(tmp_path / "theirs")
+    with pytest.raises(CheckpointError, match=r"token_rows is null"):
+        from_pretrained(tmp_path / "theirs", overrides=["encoder.token_rows=null"])
+
+
 def test_a_folder_without_a_token_table_is_no_model(folder: Path) -> None:
     from safetensors.torch import save_file
 

@@ -133,7 +133,8 @@ def test_a_hub_name_downloads_no_code_and_pickles_only_in_need(
         return str(folder)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
-    assert from_pretrained("someone/bert").report.source == "someone/bert"
+    found = from_pretrained("someone/bert")
+    assert (found.report.source, found.recipe.name) == ("someone/bert", "bert")
     assert asked == [["*.json", "*.txt", "*.safetensors"]]
     (folder / "model.safetensors").unlink()
     torch.save(bert.state_dict(), folder / "pytorch_model.bin")

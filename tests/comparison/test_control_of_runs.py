@@ -59,6 +59,19 @@ def test_another_batch_is_named_with_arms_seed_and_step() -> None:
     assert found.detail == "arms learned and rope, seed 1: the batches up to step 20 differ"
 
 
+def test_arms_that_start_from_one_folder_must_start_equal_and_from_two_need_not() -> None:
+    def started(arm: str, path: str, digest: str) -> RunEvidence:
+        start = {"path": path, "accept_new": [f"*.{arm}.*"]}
+        recipe = {"encoder": {"mechanism": {"name": arm}}, "train": {"start": start}}
+        tensors = {"embedding": tensor([4, 2], digest)}
+        return evidence(arm, 0, planned=recipe, recipe=recipe, parameters={"tensors": tensors})
+
+    one = started("learned", "a", "e")
+    assert finding([one, started("rope", "a", "e")], START).held
+    assert finding([one, started("rope", "a", "other")], START).broken
+    assert not finding([one, started("rope", "b", "other")], START).broken
+
+
 def test_batches_of_a_run_that_stopped_early_are_compared_as_far_as_they_go() -> None:
     stopped = {"state": "failed", "step": 10}
     assert finding(study(batches={10: "b1-10"}, status=stopped), BATCHES).held

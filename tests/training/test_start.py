@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from posattn.comparison.control_of_runs import START_DEPENDS_ON
 from posattn.errors import CheckpointError
 from posattn.recipe.check import check_recipe
 from posattn.recipe.run import train_recipe
@@ -94,7 +93,6 @@ def test_a_run_goes_on_from_another_runs_final_weights(tmp_path: Path) -> None:
     )
     tensors = read_json(third.folder / "parameters.json")["tensors"]
     assert tensors["encoder.tokens.weight"]["digest"] == started  # shared names start equal
-    assert "train.start" in START_DEPENDS_ON
 
 
 def test_another_tokenizer_than_the_weights_was_made_with_is_refused(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ class Bert(Family):
                 }
             ],
         }
-        has_head = heads.promises_masked_tokens or "cls.predictions.bias" in stored
+        has_head = heads.has_masked_tokens("cls.predictions.")
         return Plan(encoder, Table(tuple(rules)), has_head, heads.tasks)
 
 

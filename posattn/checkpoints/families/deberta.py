@@ -13,6 +13,7 @@ from posattn.checkpoints.families.base import Family, Plan, families
 from posattn.checkpoints.families.bert_layers import layer_rules
 from posattn.checkpoints.families.deberta_parts import (
     LAYER_PART,
+    MASKED_TOKENS,
     ROOT,
     deberta_encoder,
     deberta_heads,
@@ -20,7 +21,6 @@ from posattn.checkpoints.families.deberta_parts import (
     mask_decoder,
     max_distance,
     relative_terms,
-    stores_head,
 )
 from posattn.checkpoints.mapping import Rule, Table, per_head_thirds, rule
 from posattn.checkpoints.settings import Settings
@@ -45,7 +45,7 @@ class Deberta(Family):
             "token_rows": settings.whole("vocab_size", 50265),
         }
         rules = [*deberta_rules(settings), *_layer_rules(encoder["num_heads"]), *heads.rules]
-        has_head = stores_head(heads, stored)
+        has_head = heads.has_masked_tokens(*MASKED_TOKENS)
         decoder = mask_decoder(settings, stored, has_head)
         return Plan(encoder, Table(tuple(rules)), has_head, heads.tasks, decoder)
 

@@ -20,6 +20,8 @@ RELATIVE = "encoder.position.mechanisms.disentangled"
 LAYER_PART = "attention.position.parts.disentangled"
 _POSITIONS = f"{ROOT}embeddings.position_embeddings.weight"
 _MICROSOFT = "lm_predictions.lm_head"
+MASKED_TOKENS = (f"{_MICROSOFT}.", "cls.predictions.")
+"""How the names of a masked-token head begin, in Microsoft's code and in transformers'."""
 
 
 def deberta_encoder(settings: Settings, disentangled: dict[str, Any] | None) -> dict[str, Any]:
@@ -124,9 +126,3 @@ def deberta_heads(settings: Settings, stored: Mapping[str, Shape]) -> Heads:
     heads.span("qa_outputs")
     heads.pooled("pooler.dense", transform)
     return heads
-
-
-def stores_head(heads: Heads, stored: Mapping[str, Shape]) -> bool:
-    """Return whether there is a masked-token head, under either of its names, or promised."""
-    names = (f"{_MICROSOFT}.bias", "cls.predictions.bias")
-    return heads.promises_masked_tokens or any(name in stored for name in names)

@@ -16,6 +16,7 @@ from posattn.checkpoints.families.base import Family, Plan, families
 from posattn.checkpoints.families.bert_layers import layer_rules
 from posattn.checkpoints.families.deberta_parts import (
     LAYER_PART,
+    MASKED_TOKENS,
     RELATIVE,
     ROOT,
     deberta_encoder,
@@ -24,7 +25,6 @@ from posattn.checkpoints.families.deberta_parts import (
     mask_decoder,
     max_distance,
     relative_terms,
-    stores_head,
 )
 from posattn.checkpoints.mapping import Rule, Table, rule
 from posattn.checkpoints.settings import Settings
@@ -54,7 +54,7 @@ class DebertaV2(Family):
             "convolution": _convolution(settings),
         }
         rules = [*deberta_rules(settings), *_layer_rules(), *heads.rules]
-        has_head = stores_head(heads, stored)
+        has_head = heads.has_masked_tokens(*MASKED_TOKENS)
         decoder = mask_decoder(settings, stored, has_head)
         return Plan(encoder, Table(tuple(rules)), has_head, heads.tasks, decoder)
 

@@ -22,10 +22,11 @@ class Heads:
         self.tasks: dict[str, dict[str, Any]] = {}
         self.rules: list[Rule] = []
 
-    @property
-    def promises_masked_tokens(self) -> bool:
-        """Whether the architecture has a masked-token head, stored or not."""
-        return self._architecture.endswith(("ForMaskedLM", "ForPreTraining"))
+    def has_masked_tokens(self, *prefixes: str) -> bool:
+        """Return whether there is a masked-token head: promised by the architecture, or stored."""
+        if self._architecture.endswith(("ForMaskedLM", "ForPreTraining")):
+            return True
+        return any(name.startswith(prefixes) for name in self._stored)
 
     def add(self, task: str, config: dict[str, Any], parts: Mapping[str, str]) -> None:
         """Add a head; `parts` are its modules with the modules they come from."""

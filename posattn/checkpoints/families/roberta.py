@@ -39,7 +39,7 @@ class Roberta(Family):
     def plan(self, settings: Settings, stored: Mapping[str, Shape]) -> Plan:
         refuse_decoders(settings)
         heads = _heads(settings, stored)
-        has_head = heads.promises_masked_tokens or "lm_head.bias" in stored
+        has_head = heads.has_masked_tokens("lm_head.")
         if has_head:
             settings.require("hidden_act", ["gelu"], "gelu")
         rules = [

@@ -13,8 +13,7 @@ from posattn.encoder.init import initialize
 from posattn.encoder.tasks import AnyTaskConfig, TaskConfig, TaskModel, tasks
 from posattn.encoder.tasks.pooling import pool
 from posattn.errors import UnknownName
-
-from ..small_models import HIDDEN, VOCAB, config, ids, largest
+from tests.encoder.small_models import HIDDEN, VOCAB, config, ids, largest
 
 VISIBLE = torch.tensor([[True, True, True, False], [False, True, True, False], [False] * 4])
 
