@@ -160,7 +160,8 @@ def through_our_hands(original: nn.Module, folder: Path, **options: Any) -> Pret
 
 def segments_for(found: Pretrained, segments: Tensor) -> Tensor | None:
     """Return the segment ids if the encoder can tell segments apart."""
-    return segments if found.encoder.config.segments > 1 else None
+    config = found.encoder.config
+    return segments if config.segments > 1 or config.reads_segments() else None
 
 
 def theirs(model: Any, given: Sample) -> dict[str, Any]:
@@ -174,8 +175,9 @@ def theirs(model: Any, given: Sample) -> dict[str, Any]:
 def all_states(found: Pretrained, given: Sample) -> list[Tensor]:
     """Return the embeddings and the states after every layer."""
     encoder = found.encoder
-    context = encoder.begin(given.ids, visible=given.visible)
-    embedded = encoder.embed(given.ids, segments_for(found, given.segments), context)
+    segments = segments_for(found, given.segments)
+    context = encoder.begin(given.ids, visible=given.visible, segments=segments)
+    embedded = encoder.embed(given.ids, segments, context)
     inputs = encoder.run(embedded, context)
     return [*inputs, encoder.finish(encoder.last(inputs[-1], context))]
 

@@ -7,10 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from posattn.checkpoints import families
+from posattn.checkpoints.families import Plan
 from posattn.checkpoints.mapping import apply_table
 from posattn.checkpoints.settings import Settings
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.decoder import DecoderConfig, PlainDecoderConfig
+from posattn.encoder.encoder import Encoder
+from posattn.encoder.heads import HeadConfig
 from posattn.encoder.model import MaskedLanguageModel
 from posattn.training.weights import copy_weights, shapes, unique_tensors
 
@@ -93,14 +96,37 @@ def imported(
     `more` are tensors that the checkpoint holds beside those of transformers' model.
     """
     stored = original.state_dict() | dict(more or {})
-    known = [families.get(name)() for name in families.names()]
-    family = next(one for one in known if original.config.model_type in one.model_types)
-    plan = family.plan(Settings(original.config.to_dict(), "original"), shapes(stored))
-    model = MaskedLanguageModel(config, decoder or PlainDecoderConfig(), VOCAB)
+    plan = _plan(original.config.to_dict(), stored)
+    head = HeadConfig.model_validate(plan.head)
+    model = MaskedLanguageModel(config, decoder or PlainDecoderConfig(), VOCAB, head)
     mapped = apply_table(plan.table, stored, shapes(unique_tensors(model)[0]))
     assert (mapped.unused, mapped.new) == ([], [])
     copy_weights(model, mapped.tensors)
     return model.eval()
+
+
+def imported_encoder(
+    original: Any, config: EncoderConfig, unused: tuple[str, ...] = (), **changes: Any
+) -> Encoder:
+    """Return our encoder of this config with the original's weights, by the mapping of the package.
+
+    `changes` go over the original's config, of which the mapping reads names and not what is computed.
+    """
+    stored = original.state_dict()
+    plan = _plan(original.config.to_dict() | changes, stored)
+    encoder = Encoder(config, VOCAB)
+    wanted = {f"encoder.{name}": shape for name, shape in shapes(encoder.state_dict()).items()}
+    mapped = apply_table(plan.table, stored, wanted)
+    assert (mapped.unused, mapped.new) == (list(unused), [])
+    tensors = {name.removeprefix("encoder."): part for name, part in mapped.tensors.items()}
+    encoder.load_state_dict(tensors, strict=True)
+    return encoder.eval()
+
+
+def _plan(config: dict[str, Any], stored: Mapping[str, Tensor]) -> Plan:
+    known = [families.get(name)() for name in families.names()]
+    family = next(one for one in known if config["model_type"] in one.model_types)
+    return family.plan(Settings(config, "original"), shapes(stored))
 
 
 def difference(ours: Tensor, original: Tensor, visible: Tensor | None = None) -> float:

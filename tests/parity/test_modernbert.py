@@ -1,16 +1,19 @@
 """ModernBERT: norms before blocks, half layout, a base for local and one for global layers, geglu."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from transformers import ModernBertConfig, ModernBertForMaskedLM
 
 from posattn.encoder.config import EncoderConfig
+from posattn.encoder.decoder import PlainDecoderConfig
+from posattn.encoder.heads import HeadConfig
 from posattn.encoder.model import MaskedLanguageModel
 
-from .copy_weights import Source, modernbert
-from .originals import SHAPE, TOLERANCE, built, difference, randomized, sample
+from .originals import SHAPE, TOLERANCE, VOCAB, difference, imported, randomized, sample
 
 Record = Callable[[str, object], None]
 LAYERS = 5  # global, local, local, global, local
@@ -26,7 +29,7 @@ def ours(window: int) -> EncoderConfig:
         num_heads=SHAPE["num_attention_heads"],
         intermediate_size=SHAPE["intermediate_size"],
         activation="geglu",
-        norm={"placement": "pre", "eps": 1e-5, "before_first": False},
+        norm={"placement": "pre", "eps": 1e-5, "before_first": False, "bias": False},
         projection_bias="none",
         feed_forward_bias=False,
         mechanism=[
@@ -50,10 +53,7 @@ def pair(window: int) -> tuple[ModernBertForMaskedLM, MaskedLanguageModel]:
         sep_token_id=2,
     )
     original = randomized(ModernBertForMaskedLM(config))
-    source = Source(original.state_dict())
-    model = built(ours(window), modernbert(source, LAYERS))
-    assert source.unused() == []
-    return original, model
+    return original, imported(original, ours(window))
 
 
 @torch.no_grad()
@@ -92,15 +92,20 @@ def test_the_switch_for_the_first_norm_and_both_bases_matter() -> None:
     ids = sample(11).ids[:1]
     theirs = original(ids).logits
     tensors = model.state_dict()
-    one_base = ours(6).model_copy(update={"mechanism": (ours(6).mechanism[1],)})
-    config = EncoderConfig.model_validate(
-        one_base.model_dump() | {"mechanism": [{"name": "rope", "base": 10000.0}]}
-    )
-    assert difference(built(config, tensors)(ids).logits, theirs) > 1e-3
-    norm = "encoder.layers.0.attention_norm"
-    assert f"{norm}.weight" not in tensors
-    with_norm = ours(6).model_dump() | {"norm": {"placement": "pre", "eps": 1e-5}}
-    ones, zeros = torch.ones(24), torch.zeros(24)
-    extended = tensors | {f"{norm}.weight": ones, f"{norm}.bias": zeros}
-    normed = built(EncoderConfig.model_validate(with_norm), extended)
+    one_base = ours(6).model_dump() | {"mechanism": [{"name": "rope", "base": 10000.0}]}
+    assert difference(with_weights(one_base, tensors)(ids).logits, theirs) > 1e-3
+    norm = "encoder.layers.0.attention_norm.weight"
+    assert norm not in tensors
+    with_norm = ours(6).model_dump() | {"norm": {"placement": "pre", "eps": 1e-5, "bias": False}}
+    normed = with_weights(with_norm, tensors | {norm: torch.ones(24)})
     assert difference(normed(ids).logits, theirs) > 1e-3
+
+
+def with_weights(config: dict[str, Any], tensors: dict[str, Tensor]) -> MaskedLanguageModel:
+    """Return a model of another config with these weights."""
+    head = HeadConfig(bias=False)
+    made = MaskedLanguageModel(
+        EncoderConfig.model_validate(config), PlainDecoderConfig(), VOCAB, head
+    )
+    made.load_state_dict(tensors, strict=True)
+    return made.eval()

@@ -8,15 +8,13 @@ from transformers import RoFormerConfig, RoFormerForMaskedLM
 
 from posattn.encoder.model import MaskedLanguageModel
 
-from .copy_weights import Source, roformer
 from .originals import (
     HEADS,
-    LAYERS,
     LENGTHS,
     SHAPE,
     TOLERANCE,
-    built,
     difference,
+    imported,
     randomized,
     sample,
     shape,
@@ -34,11 +32,8 @@ def pair(
     with torch.no_grad():  # the sinusoids are a frozen parameter: restore what `randomized` drew
         positions = original.roformer.encoder.embed_positions
         positions.weight.copy_(positions.create_weight())
-    source = Source(original.state_dict())
     rope = {"name": "rope", "layout": layout, "rotate_value": rotate_value}
-    model = built(shape(segments=2, mechanism=rope), roformer(source, LAYERS))
-    assert source.unused() == []
-    return original, model
+    return original, imported(original, shape(segments=2, mechanism=rope))
 
 
 @torch.no_grad()

@@ -14,7 +14,6 @@ from posattn.encoder.encoder import Encoder
 from posattn.mechanisms import EncoderDims, Geometry, T5Bias, T5Config
 from posattn.positions import t5_buckets
 
-from .copy_weights import Source, t5
 from .originals import (
     HEADS,
     HIDDEN,
@@ -24,6 +23,7 @@ from .originals import (
     TOLERANCE,
     VOCAB,
     difference,
+    imported_encoder,
     randomized,
     sample,
     shape,
@@ -95,9 +95,6 @@ def test_the_bias_equals_that_of_x_transformers_less_its_factor(causal: bool) ->
 def pair() -> tuple[T5EncoderModel, Encoder]:
     """Return transformers' encoder and ours with its weights."""
     original = randomized(T5EncoderModel(their_config(attn_implementation="eager")))
-    source = Source(original.state_dict())
-    tensors = {key.removeprefix("encoder."): value for key, value in t5(source, LAYERS).items()}
-    assert source.unused() == []
     ours = shape(
         projection_bias="none",
         feed_forward_bias=False,
@@ -106,9 +103,7 @@ def pair() -> tuple[T5EncoderModel, Encoder]:
         norm={"kind": "rms_norm", "placement": "pre", "eps": 1e-6},
         mechanism={"name": "t5", "num_buckets": 8, "max_distance": 12, "scale": "none"},
     )
-    encoder = Encoder(ours, VOCAB)
-    encoder.load_state_dict(tensors, strict=True)
-    return original, encoder.eval()
+    return original, imported_encoder(original, ours)
 
 
 @torch.no_grad()

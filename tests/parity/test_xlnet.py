@@ -9,7 +9,6 @@ from transformers import XLNetConfig, XLNetModel
 
 from posattn.encoder.encoder import Encoder
 
-from .copy_weights import Source, xlnet
 from .originals import (
     HEADS,
     HIDDEN,
@@ -19,6 +18,7 @@ from .originals import (
     TOLERANCE,
     VOCAB,
     difference,
+    imported_encoder,
     randomized,
     sample,
     shape,
@@ -44,23 +44,23 @@ def pair(
     original = randomized(XLNetModel(config))
     if not untie:
         _tie(original)
-    source = Source(original.state_dict())
-    tensors = {key.removeprefix("encoder."): value for key, value in xlnet(source, LAYERS).items()}
-    assert source.unused() == []
-    if not untie:
-        tensors = _tied(tensors)
     mechanism = {
         "name": "transformer_xl",
         "bidirectional": attention == "bi",
-        "untie": untie,
+        "untie": True,
+        "segment_term": True,
         "memory_length": memory,
         "clamp_distance": clamp,
     }
     norm = {"eps": config.layer_norm_eps}
-    ours = shape(projection_bias="none", embedding_norm=False, norm=norm, mechanism=mechanism)
-    encoder = Encoder(ours, VOCAB)
-    encoder.load_state_dict(tensors, strict=True)
-    return original, encoder.eval()
+    options = {"projection_bias": "none", "embedding_norm": False, "norm": norm}
+    ours = shape(**options, mechanism=mechanism)
+    encoder = imported_encoder(original, ours, unused=("mask_emb",), attn_type="bi")
+    if untie:
+        return original, encoder
+    tied = Encoder(shape(**options, mechanism=mechanism | {"untie": False}), VOCAB)
+    tied.load_state_dict(_tied(encoder.state_dict()), strict=True)
+    return original, tied.eval()
 
 
 @torch.no_grad()
@@ -69,9 +69,13 @@ def test_states_equal(clamp: int | None, record_property: Record) -> None:
     original, encoder = pair(clamp=clamp)
     gaps = []
     for length in LENGTHS:
-        ids, visible, _ = given = sample(length)
-        theirs = original(ids, attention_mask=given.attention_mask.float()).last_hidden_state
-        gaps.append(difference(encoder(ids, visible=visible), theirs, visible))
+        ids, visible, segments = given = sample(length)
+        for of_tokens in (None, segments):
+            theirs = original(
+                ids, attention_mask=given.attention_mask.float(), token_type_ids=of_tokens
+            ).last_hidden_state
+            ours = encoder(ids, visible=visible, segments=of_tokens)
+            gaps.append(difference(ours, theirs, visible))
     record_property("difference", max(gaps))
     assert max(gaps) <= TOLERANCE
 
@@ -91,9 +95,11 @@ def test_states_of_the_causal_form_equal(clamp: int | None, record_property: Rec
 @torch.no_grad()
 def test_states_equal_where_layers_share_u_and_v(record_property: Record) -> None:
     original, encoder = pair(untie=False)
-    ids, visible, _ = given = sample(11)
-    theirs = original(ids, attention_mask=given.attention_mask.float()).last_hidden_state
-    gap = difference(encoder(ids, visible=visible), theirs, visible)
+    ids, visible, segments = given = sample(11)
+    theirs = original(
+        ids, attention_mask=given.attention_mask.float(), token_type_ids=segments
+    ).last_hidden_state
+    gap = difference(encoder(ids, visible=visible, segments=segments), theirs, visible)
     record_property("difference", gap)
     assert gap <= TOLERANCE
 
@@ -128,6 +134,7 @@ def _tie(original: XLNetModel) -> None:
     for layer in original.layer:
         layer.rel_attn.r_w_bias = first.r_w_bias
         layer.rel_attn.r_r_bias = first.r_r_bias
+        layer.rel_attn.r_s_bias = first.r_s_bias
 
 
 def _tied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

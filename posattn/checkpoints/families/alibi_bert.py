@@ -79,6 +79,7 @@ class MosaicBert(Family):
 
     @override
     def plan(self, settings: Settings, stored: Mapping[str, Shape]) -> Plan:
+        settings.require("layer_norm_eps", [1e-12], 1e-12)  # of the masked-token head in any case
         new = "encoder.layers.{n}.attention"
         fused = rule(
             f"{ROOT}encoder.layer.{{n}}.attention.self.Wqkv.{{p}}",
@@ -104,13 +105,10 @@ def _plan(
         "token_rows": settings.whole("vocab_size", 30522),
         "mechanism": [{"name": "alibi"}],
     }
-    has_head = heads.promises_masked_tokens or _stores_head(stored)
+    dense = "cls.predictions.transform.dense"
+    has_head = heads.promises_masked_tokens or f"{dense}.weight" in stored
     table = Table((*projections, *_rules(heads)))
     return Plan(encoder, table, has_head, heads.tasks, head=head)
-
-
-def _stores_head(stored: Mapping[str, Shape]) -> bool:
-    return "cls.predictions.transform.dense.weight" in stored
 
 
 def _rules(heads: Heads) -> list[Rule]:

@@ -63,7 +63,9 @@ class RoFormer(Family):
 def _encoder(settings: Settings) -> dict[str, Any]:
     shape = shape_of(settings, eps=1e-12)
     turned = settings.flag("rotary_value", False)
-    narrow = int(settings.optional("embedding_size", shape["hidden_size"]))
+    narrow = shape["hidden_size"]
+    if "embedding_size" in settings:
+        narrow = settings.whole("embedding_size", narrow)
     encoder = {
         **shape,
         "segments": settings.whole("type_vocab_size", 2),

@@ -43,8 +43,8 @@ def _encoder(settings: Settings) -> dict[str, Any]:
     width, count = settings.whole("d_model", 512), settings.whole("num_heads", 8)
     if settings.whole("d_kv", 64) * count != width:
         raise CheckpointError(
-            f"config.json has {count} heads of d_kv {settings.whole('d_kv', 64)}, which is not d_model {width}; "
-            "heads that together are wider or narrower than the states cannot be imported"
+            f"config.json has {count} heads of d_kv {settings.whole('d_kv', 64)}, which together are not "
+            f"d_model {width} wide; such heads cannot be imported"
         )
     settings.require("feed_forward_proj", list(_FEED_FORWARD), "relu")
     dropout = settings.number("dropout_rate", 0.1)

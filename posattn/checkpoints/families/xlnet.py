@@ -2,8 +2,8 @@
 
 `mask_emb`, which starts the second stream of permuted training, has no place here and must be accepted as
 unused. Memory of earlier segments starts switched off; `encoder.mechanism.memory_length=512` switches
-it on. The vector of a text is the state of its last real token: transformers takes the last column, so the two
-agree where padding stands on the left, as XLNet's own does. The dropout that transformers adds inside
+it on. The vector of a text is the state of its last real token: transformers takes the last column, so the
+two agree where padding stands on the left, as XLNet's own does. The dropout that transformers adds inside
 feed-forward blocks and on the last states is left out.
 """
 
@@ -56,8 +56,8 @@ def _refuse(settings: Settings) -> None:
     settings.require("d_head", [width // count, None], None)
     if settings.architecture() == "XLNetForQuestionAnswering":
         raise CheckpointError(
-            "config.json has architecture XLNetForQuestionAnswering, whose search over starts and ends is not "
-            "computed here; XLNetForQuestionAnsweringSimple can be imported"
+            "config.json has architecture XLNetForQuestionAnswering, whose search over starts and ends is "
+            "not computed here; XLNetForQuestionAnsweringSimple can be imported"
         )
 
 
@@ -139,15 +139,14 @@ def _heads(settings: Settings, stored: Mapping[str, Shape]) -> Heads:
     if settings.architecture().endswith(("ForSequenceClassification", "ForMultipleChoice")):
         settings.require("summary_type", ["last", "first"], "last")
         settings.require("summary_activation", ["tanh"], "tanh")
+        settings.require("summary_use_proj", [True], True)
         settings.require("summary_proj_to_labels", [False], False)
-    uses = settings.flag("summary_use_proj", True)
     own = {
         "pool": settings.text("summary_type", "last"),
         "transform": {"activation": "tanh"},
         "dropout": settings.number("summary_last_dropout", 0.1),
     }
-    settings.require("summary_use_proj", [True], True)
-    parts = {"transform.proj": "sequence_summary.summary"} if uses else {}
+    parts = {"transform.proj": "sequence_summary.summary"}
     heads.sequence("logits_proj", own, parts)
     heads.choice("logits_proj", own, parts)
     heads.token("classifier", 0.0)
