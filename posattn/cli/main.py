@@ -15,6 +15,7 @@ import posattn
 from posattn.cli import (
     compare,
     diff,
+    export,
     gallery,
     importing,
     listing,
@@ -30,6 +31,7 @@ from posattn.errors import PosattnError
 __all__ = [
     "compare",
     "diff",
+    "export",
     "gallery",
     "importing",
     "listing",

@@ -1,0 +1,67 @@
+"""The tokenizer as transformers' AutoTokenizer reads it: tokenizer.json with its config beside it."""
+
+from typing import Any
+
+from tokenizers import Tokenizer, processors
+
+from posattn.checkpoints.pretrained import Pretrained
+from posattn.training.text.tokenizers import TextTokenizer
+
+TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
+_ROLES = ("pad", "unk", "cls", "sep", "mask")
+
+
+def tokenizer_files(made: Pretrained) -> dict[str, Any]:
+    """Return the contents of the files by name; nothing without a tokenizer.
+
+    A tokenizer of a run frames nothing itself, so it is given the frame that the run's rows have.
+    """
+    if made.tokenizer is None:
+        return {}
+    inner = Tokenizer.from_str(made.tokenizer.to_str())
+    special = special_tokens(made)
+    if inner.post_processor is None and made.recipe.data.cls:
+        cls, sep = special["cls_token"], special["sep_token"]
+        inner.post_processor = processors.BertProcessing(
+            (sep, inner.token_to_id(sep)), (cls, inner.token_to_id(cls))
+        )
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": longest_text(made),
+        "model_input_names": model_inputs(made),
+        "clean_up_tokenization_spaces": False,
+        **special,
+    }
+    return {TOKENIZER: inner.to_str(pretty=True), TOKENIZER_CONFIG: config}
+
+
+def special_tokens(made: Pretrained) -> dict[str, str]:
+    """Return the special tokens by transformers' names of their roles."""
+    if named := made.report.tokenizer.special_tokens:
+        return dict(named)
+    assert made.tokenizer is not None
+    vocabulary = TextTokenizer(made.tokenizer).vocabulary
+    ids = {role: getattr(vocabulary, role) for role in _ROLES}
+    return {f"{role}_token": made.tokenizer.id_to_token(found) for role, found in ids.items()}
+
+
+def padding_id(made: Pretrained) -> int:
+    """Return the id of padding; 0 without a tokenizer."""
+    if made.tokenizer is None:
+        return 0
+    token = special_tokens(made).get("pad_token")
+    found = None if token is None else made.tokenizer.token_to_id(token)
+    return 0 if found is None else int(found)
+
+
+def longest_text(made: Pretrained) -> int:
+    """Return to how many tokens texts are cut: what model and checkpoint take, else the rows of training."""
+    limits = [made.report.text_length, made.encoder.config.max_length()]
+    known = [limit for limit in limits if limit is not None]
+    return min(known) if known else made.recipe.data.max_length
+
+
+def model_inputs(made: Pretrained) -> list[str]:
+    """Return which inputs a tokenizer makes for the model."""
+    segments = ["token_type_ids"] if made.encoder.config.segments > 1 else []
+    return ["input_ids", *segments, "attention_mask"]
