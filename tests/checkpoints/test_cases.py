@@ -9,8 +9,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import BertForPreTraining
 
 from posattn.checkpoints import from_pretrained, import_checkpoint
+from posattn.checkpoints.families import Bert
 from posattn.cli.main import run
 from posattn.errors import CheckpointError
 from posattn.recipe.run import train_recipe
@@ -157,6 +159,47 @@ def test_c6_custom_code_is_refused_and_never_imported(
     assert "modeling_trap.TrapModel" in said
     assert not (tmp_path / "ours").exists()
     assert "modeling_trap" not in sys.modules
+
+
+@pytest.mark.parametrize("claimed", [True, False], ids=["claimed", "one class more"])
+def test_c6_a_family_may_claim_exactly_the_custom_classes_it_computes(
+    claimed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(KINDS["bert"]).save_pretrained(tmp_path / "theirs")
+    names = {"AutoConfig": "c.TheirConfig", "AutoModel": "them/repo--m.TheirModel"}
+    more = {} if claimed else {"AutoModelForMaskedLM": "m.Another"}
+    with_config(tmp_path / "theirs", auto_map={**names, **more})
+    monkeypatch.setattr(Bert, "custom_classes", frozenset({"c.TheirConfig", "m.TheirModel"}))
+    if claimed:
+        assert from_pretrained(tmp_path / "theirs").report.family == "bert"
+    else:
+        with pytest.raises(CheckpointError, match=r"auto_map.*m\.Another"):
+            from_pretrained(tmp_path / "theirs")
+
+
+@torch.no_grad()
+def test_the_old_names_of_norms_and_heads_beside_the_promised_one_come_along(
+    tmp_path: Path,
+) -> None:
+    original = made(KINDS["bert"], model=BertForPreTraining)
+    original.save_pretrained(tmp_path / "theirs")
+    path = tmp_path / "theirs" / "model.safetensors"
+    norms = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    renamed = {}
+    for name, tensor in load_file(path).items():
+        for new, old in norms.items():
+            name = name.replace(new, old)
+        renamed[name] = tensor
+    assert any(name.endswith("gamma") for name in renamed)
+    save_file(renamed, path)
+    with_config(tmp_path / "theirs", architectures=["BertForMaskedLM"])
+    found = from_pretrained(tmp_path / "theirs")
+    assert list(found.tasks.tasks) == ["next_sentence"]
+    ids, visible, segments = sample(7)
+    assert found.masked_lm is not None
+    ours = found.masked_lm(ids, visible=visible, segments=segments).logits
+    theirs = original(ids, attention_mask=visible.long(), token_type_ids=segments)
+    assert gap(ours, theirs.prediction_logits, visible) <= TOLERANCE
 
 
 def padded_vocabulary(folder: Path) -> None:
