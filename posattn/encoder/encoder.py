@@ -120,9 +120,10 @@ class Encoder(nn.Module):
                     "segments: pass zeros for single texts, 0 and 1 for pairs"
                 )
             hidden = hidden + self.segments(segments)
-        if narrow and sums_first:
-            return self.embedding_proj(self._normed(hidden))
         positions = context.tokens.positions
+        if narrow and sums_first:
+            hidden = self.embedding_proj(self._normed(hidden))
+            return self.position.embed(hidden, positions, context.placed)
         return self._normed(self.position.embed(hidden, positions, context.placed))
 
     def _normed(

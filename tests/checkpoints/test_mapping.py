@@ -4,11 +4,13 @@ import pytest
 import torch
 
 from posattn.checkpoints.mapping import (
+    Derived,
     Fill,
     Table,
     apply_table,
     pattern,
     per_head_thirds,
+    row_blocks,
     rule,
     times,
 )
@@ -97,3 +99,26 @@ def test_thirds_are_the_rows_of_each_head():
     assert query[:, 0].tolist() == [0, 1, 2, 3, 12, 13, 14, 15]
     assert key[:, 0].tolist() == [4, 5, 6, 7, 16, 17, 18, 19]
     assert value[:, 0].tolist() == [8, 9, 10, 11, 20, 21, 22, 23]
+
+
+def test_rows_can_be_split_into_equal_blocks():
+    fused = torch.arange(12.0).view(6, 2)
+    found = row_blocks(3)(fused, {})
+    assert [part.tolist() for part in found] == [
+        fused[:2].tolist(),
+        fused[2:4].tolist(),
+        fused[4:].tolist(),
+    ]
+
+
+def test_what_is_said_to_be_derived_must_have_the_derived_values():
+    counted = Derived(
+        "(x.)counts", "counts from 0", expected=lambda stored: torch.arange(len(stored))
+    )
+    table = Table((), derived=(counted,))
+    mapped = apply_table(table, {"x.counts": torch.arange(3), "counts": torch.arange(5)}, {})
+    assert [entry.fate for entry in mapped.entries] == ["derived", "derived"]
+    with pytest.raises(
+        CheckpointError, match=r"x\.counts is computed here.* its values are others"
+    ):
+        apply_table(table, {"x.counts": torch.tensor([0, 2, 2])}, {})

@@ -151,3 +151,8 @@ def test_dumping_and_reading_keeps_every_option(name: str) -> None:
     for key, value in MECHANISMS[name].items():
         dumped = encoder.model_dump()["mechanism"][0][key]
         assert dumped == value
+
+
+def test_a_projected_sum_needs_a_narrower_table() -> None:
+    with pytest.raises(ValidationError, match="'sum' needs an embedding_size below hidden_size"):
+        config("rope", embedding_projection="sum")

@@ -27,6 +27,26 @@ def test_embeddings_are_tokens_segments_and_positions_summed_then_normed() -> No
 
 
 @torch.no_grad()
+def test_narrow_tables_can_be_summed_and_normed_before_they_are_projected() -> None:
+    options = {"segments": 3, "embedding_size": 6, "embedding_projection": "sum"}
+    made = model("learned", **options).encoder
+    assert made.segments.weight.shape == (3, 6)
+    assert made.embedding_norm.weight.shape == (6,)
+    tokens, kinds = ids(2, LENGTH), torch.arange(LENGTH).expand(2, -1) % 3
+    made.embedding_proj.bias.normal_()
+    normed = functional.layer_norm(
+        made.tokens.weight[tokens] + made.segments.weight[kinds],
+        (6,),
+        made.embedding_norm.weight,
+        made.embedding_norm.bias,
+        1e-12,
+    )
+    projected = functional.linear(normed, made.embedding_proj.weight, made.embedding_proj.bias)
+    expected = projected + made.position.mechanisms["learned"].table.weight[:LENGTH]
+    torch.testing.assert_close(made.embed(tokens, kinds, made.begin(tokens)), expected)
+
+
+@torch.no_grad()
 def test_tokens_can_be_scaled_by_the_root_of_the_hidden_size_before_positions_are_added() -> None:
     made = model("sinusoidal", embedding_scale="sqrt_hidden", embedding_norm=False).encoder
     tokens = ids(1, LENGTH)

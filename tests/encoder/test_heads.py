@@ -1,10 +1,15 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from pydantic import ValidationError
 from safetensors.torch import load_model, save_model
 
+from posattn.encoder.heads import HeadConfig
+from posattn.encoder.init import initialize
 from posattn.encoder.model import MaskedLanguageModel
+from posattn.errors import IncompatibleParts
 
 from .small_models import HIDDEN, VOCAB, config, decoder, model
 
@@ -62,3 +67,40 @@ def test_one_step_on_the_head_moves_the_embedding() -> None:
     optimizer.step()
     assert not torch.equal(made.encoder.tokens.weight, before)
     assert tied(made)
+
+
+def with_head(**options: Any) -> MaskedLanguageModel:
+    """Return a small model with this head and random weights."""
+    made = MaskedLanguageModel(config(), decoder(), VOCAB, HeadConfig(**options))
+    initialize(made, 0)
+    return made.eval()
+
+
+@torch.no_grad()
+def test_without_a_transform_logits_are_states_times_the_token_table() -> None:
+    made = with_head(transform=False)
+    hidden = torch.randn(5, HIDDEN)
+    made.head.output.bias.normal_()
+    expected = hidden @ made.encoder.tokens.weight.T + made.head.output.bias
+    torch.testing.assert_close(made.head(hidden), expected)
+    assert [name for name, _ in made.head.named_parameters()] == ["output.weight", "output.bias"]
+
+
+@torch.no_grad()
+def test_activation_and_both_biases_are_options() -> None:
+    made = with_head(activation="reglu", bias=False, output_bias=False)
+    hidden = torch.randn(5, HIDDEN)
+    inner = torch.relu(hidden @ made.head.proj.weight.T)
+    expected = made.head.norm(inner) @ made.encoder.tokens.weight.T
+    torch.testing.assert_close(made.head(hidden), expected)
+
+
+@pytest.mark.parametrize("options", [{"bias": False}, {"activation": "relu"}])
+def test_options_of_a_transform_that_is_left_out_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="transform: false leaves out"):
+        HeadConfig(transform=False, **options)
+
+
+def test_a_narrow_token_table_needs_the_transform() -> None:
+    with pytest.raises(IncompatibleParts, match="16 wide, but the token table is 6 wide"):
+        MaskedLanguageModel(config(embedding_size=6), decoder(), VOCAB, HeadConfig(transform=False))

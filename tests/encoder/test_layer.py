@@ -39,6 +39,12 @@ def test_a_gated_block_multiplies_by_the_activated_gate() -> None:
     assert all("bias" not in name for name, _ in block.named_parameters())
 
 
+def test_a_bias_may_stand_on_the_last_projection_only() -> None:
+    block = FeedForward(config(activation="geglu", feed_forward_bias="output"))
+    biases = [name for name, _ in block.named_parameters() if name.endswith("bias")]
+    assert biases == ["output_proj.bias"]
+
+
 def test_ungated_blocks_have_no_gate() -> None:
     assert not hasattr(FeedForward(config(activation="relu")), "gate_proj")
 
@@ -51,6 +57,8 @@ def test_ungated_blocks_have_no_gate() -> None:
         ("relu", 1.0),
         ("silu", 0.7310585786300049),
         ("geglu", 0.8413447460685429),
+        ("geglu_tanh", 0.8411919906082768),
+        ("reglu", 1.0),
         ("swiglu", 0.7310585786300049),
     ],
 )

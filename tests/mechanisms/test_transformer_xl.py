@@ -9,7 +9,7 @@ import torch
 
 from posattn.encoder.memory import SegmentMemory
 from posattn.encoder.model import MaskedLanguageModel
-from posattn.mechanisms import TransformerXL
+from posattn.mechanisms import Geometry, TransformerXL
 from posattn.mechanisms.transformer_xl import TransformerXLConfig, TransformerXLLayer
 from posattn.testing.mechanism_case import MechanismCase
 
@@ -131,3 +131,81 @@ def test_memory_changes_the_next_segment() -> None:
 
 def model_ids(length: int) -> torch.Tensor:
     return case_of().ids(2, length)
+
+
+QUERY_SEGMENTS, KEY_SEGMENTS = (
+    [[0, 1, 2, 0], [1, 1, 0, 0]],
+    [[0, 0, 1, 1, 2, 2], [1, 0, 0, 0, 0, 1]],
+)
+
+
+@pytest.mark.parametrize("untie", [False, True])
+def test_term_e_is_the_formula_written_as_loops(untie: bool) -> None:
+    attention = case_of(segment_term=True, untie=untie).attention()
+    geometry = Geometry(
+        torch.tensor([QUERY_POSITIONS]),
+        torch.tensor([KEY_POSITIONS]),
+        query_segments=torch.tensor(QUERY_SEGMENTS),
+        key_segments=torch.tensor(KEY_SEGMENTS),
+    )
+    prepared = attention.stack.prepare(geometry, (), None)
+    query_hidden = case_of().hidden(2, len(QUERY_POSITIONS))
+    call = attention.call(query_hidden, case_of().hidden(2, len(KEY_POSITIONS)), prepared)
+    layer = attention.attention.position.parts["transformer_xl"]
+    owner = layer if untie else attention.stack.mechanisms["transformer_xl"]
+    of_head = owner.global_biases.segment.weight.tolist()  # s
+    same_or_not = layer.segments.weight.tolist()  # g
+    query = call.query.tolist()
+    shape = (2, HEADS, len(QUERY_POSITIONS), len(KEY_POSITIONS))
+    expected = torch.zeros(shape, dtype=torch.float64)
+    for b, h, i, j in itertools.product(*map(range, shape)):
+        differs = QUERY_SEGMENTS[b][i] != KEY_SEGMENTS[b][j]
+        g = head_of(same_or_not[int(differs)], h, HEADS)
+        shifted = [q + s for q, s in zip(query[b][h][i], of_head[h], strict=True)]
+        expected[b, h, i, j] = 0.5 * dot(shifted, g)
+    assert call.bias is not None
+    terms = call.bias.terms()
+    assert list(terms) == ["b", "c", "d", "e"]
+    torch.testing.assert_close(terms["e"], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_only_whether_segments_are_the_same_counts_and_without_ids_all_are() -> None:
+    model, ids = case_of(segment_term=True).model(), model_ids(6)
+    segments = torch.tensor([[0, 0, 1, 1, 1, 2], [0, 1, 1, 1, 0, 0]])
+    found = model(ids, segments=segments).hidden
+    assert not torch.allclose(found, model(ids).hidden)
+    torch.testing.assert_close(found, model(ids, segments=9 - 4 * segments).hidden)
+    torch.testing.assert_close(
+        model(ids).hidden, model(ids, segments=torch.full_like(ids, 3)).hidden
+    )
+    plain = case_of().model()
+    assert torch.equal(plain(ids, segments=segments).hidden, plain(ids).hidden)
+
+
+def test_selected_places_have_their_own_segments() -> None:
+    model, ids = case_of(segment_term=True).model(), model_ids(6)
+    segments = torch.tensor([[0, 0, 1, 1, 1, 2], [0, 1, 1, 1, 0, 0]])
+    selected = torch.tensor([[0, 1, 0, 0, 0, 1], [1, 0, 0, 1, 0, 0]]).bool()
+    some = model(ids, segments=segments, selected=selected).hidden
+    torch.testing.assert_close(some, model(ids, segments=segments).hidden[selected])
+
+
+def test_what_is_remembered_counts_as_segment_0() -> None:
+    options = {"segment_term": True, "memory_length": 3}
+    model, ids = case_of(**options).model(num_layers=1), model_ids(7)
+    memory = model(ids[:, :4], segments=torch.ones_like(ids[:, :4])).memory
+    later = torch.tensor([[1, 0, 1], [0, 0, 1]])
+    found = model(ids[:, 4:], segments=later, memory=memory).hidden
+    whole = case_of(segment_term=True).model(num_layers=1)
+    zeros = torch.zeros(2, 3, dtype=torch.long)
+    expected = whole(ids[:, 1:], segments=torch.cat([zeros, later], dim=1)).hidden[:, 3:]
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_wrapper_hands_segments_on() -> None:
+    options = {"mechanism": {"name": "transformer_xl", "segment_term": True}}
+    for name in ("randomized", "dape"):
+        case = MechanismCase(name, options, hidden_size=8, num_heads=HEADS)
+        model, ids = case.model(), model_ids(6)
+        segments = torch.tensor([[0, 0, 1, 1, 1, 2], [0, 1, 1, 1, 0, 0]])
+        assert not torch.allclose(model(ids, segments=segments).hidden, model(ids).hidden)

@@ -40,6 +40,7 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "untied with memory": {"untie": True, "memory_length": 4},
         "causal with memory": {"bidirectional": False, "memory_length": 3, "base": 100.0},
         "dropout on the table": {"table_dropout": 0.5},
+        "xlnet": {"untie": True, "segment_term": True},
     },
     "disentangled": {
         "default": {},

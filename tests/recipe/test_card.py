@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from posattn.recipe.card import make_card
 from posattn.recipe.schema import load_recipe
 
@@ -67,3 +69,29 @@ def test_the_card_tells_what_stands_around_the_layers(tiny):
 def test_the_card_is_plain_data(tiny):
     card = make_card(load_recipe(tiny))
     assert json.loads(json.dumps(card)) == card
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ([], "projection, gelu, norm, output weights tied to the token table, own bias"),
+        (["head.transform=false"], "output weights tied to the token table, own bias"),
+        (
+            ["head={bias: false, output_bias: false, activation: relu}"],
+            "projection without bias, relu, norm, output weights tied to the token table, no bias",
+        ),
+    ],
+)
+def test_the_card_names_what_the_head_does(tiny, options, line):
+    assert make_card(load_recipe(tiny, options))["readout"]["head"] == line
+
+
+def test_the_card_says_what_is_projected_with_a_narrow_table_and_that_segments_count(tiny):
+    options = [
+        "encoder.embedding_size=8",
+        "encoder.embedding_projection=sum",
+        "encoder.mechanism={name: transformer_xl, segment_term: true}",
+    ]
+    card = make_card(load_recipe(tiny, options))
+    assert card["encoder"]["embeddings"].startswith("8 wide, with segments and norm, projected to")
+    assert card["mechanism"]["terms"].endswith("e (same segment or not)")

@@ -19,7 +19,7 @@ def counted(recipe) -> int:
     selected[:, : DECODED - 1] = True
     selected[:, -1] = True  # with the first, so that every distance occurs
     with FlopCounterMode(display=False) as counter:
-        model(ids, selected=selected)
+        model(ids, selected=selected, segments=torch.zeros_like(ids))
     return counter.get_total_flops()
 
 
@@ -33,6 +33,7 @@ def counted(recipe) -> int:
         "alibi",
         "transformer_xl",
         "{name: transformer_xl, clamp_distance: 3}",
+        "{name: transformer_xl, segment_term: true}",
         "{name: disentangled, projections: own, buckets: {name: clipped, max_distance: 64}}",
         "{name: disentangled, projections: shared, buckets: {name: clipped, max_distance: 64}}",
         "{name: disentangled, buckets: {name: clipped, max_distance: 4}}",
@@ -84,6 +85,12 @@ def test_the_count_is_that_of_torch(tiny, mechanism, shape):
     [
         ["encoder.token_rows=77"],
         ["encoder.embedding_size=12"],
+        [
+            "encoder.embedding_size=12",
+            "encoder.embedding_projection=sum",
+            "encoder.activation=reglu",
+        ],
+        ["head.transform=false"],
         ["encoder.convolution={kernel_size: 5, groups: 2}", "encoder.num_layers=2"],
     ],
 )

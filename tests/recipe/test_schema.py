@@ -5,7 +5,9 @@ from typing import Literal
 import pytest
 from pydantic import Field
 
+from posattn.errors import RecipeError
 from posattn.mechanisms import Mechanism, MechanismConfig, registry
+from posattn.recipe.build import build
 from posattn.recipe.schema import (
     Recipe,
     dump_recipe,
@@ -144,3 +146,15 @@ def _choices(part):
         for item in inner if isinstance(inner, list) else [inner]:
             found.extend(_choices(item))
     return found
+
+
+def test_a_head_that_does_not_fit_the_encoder_is_named_in_its_own_section(tiny):
+    with pytest.raises(RecipeError, match=r"head.*token table is 8 wide"):
+        load_recipe(tiny, ["encoder.embedding_size=8", "head.transform=false"])
+
+
+def test_the_head_is_part_of_the_recipe_and_of_its_model(tiny):
+    recipe = load_recipe(tiny, ["head.transform=false"])
+    assert recipe_data(recipe)["head"]["transform"] is False
+    assert recipe_digest(recipe) != recipe_digest(load_recipe(tiny))
+    assert not hasattr(build(recipe).head, "proj")

@@ -27,7 +27,7 @@ def task_model(**heads: Any) -> TaskModel:
     return made.eval()
 
 
-@pytest.mark.parametrize("how", ["first", "mean", "max"])
+@pytest.mark.parametrize("how", ["first", "last", "mean", "max"])
 def test_a_text_is_pooled_over_its_real_tokens_only(how: Any) -> None:
     hidden = torch.randn(3, 4, HIDDEN)
     hidden[~VISIBLE] = torch.nan
@@ -35,11 +35,12 @@ def test_a_text_is_pooled_over_its_real_tokens_only(how: Any) -> None:
     texts = [hidden[0, :3], hidden[1, 1:3]]
     expected = {
         "first": [text[0] for text in texts],
+        "last": [text[-1] for text in texts],
         "mean": [text.mean(0) for text in texts],
         "max": [text.amax(0) for text in texts],
     }[how]
     torch.testing.assert_close(found[:2], torch.stack(expected))
-    assert not found[2].nan_to_num().any() or how == "first"
+    assert not found[2].nan_to_num().any() or how in ("first", "last")
     whole = pool(hidden.nan_to_num(), None, how)
     torch.testing.assert_close(whole, pool(hidden.nan_to_num(), torch.ones(3, 4).bool(), how))
 
@@ -80,6 +81,18 @@ def test_labels_are_pool_projection_activation_and_projection() -> None:
     pooled = torch.tanh(made.encoder(tokens).mean(1) @ head.transform.proj.weight.T)
     expected = functional.linear(pooled, head.output.weight)
     torch.testing.assert_close(made("labels", tokens).logits, expected)
+
+
+@torch.no_grad()
+def test_labels_of_tokens_may_have_a_projection_with_a_norm_and_without_a_bias() -> None:
+    transform = {"activation": "relu", "bias": False, "norm": True}
+    made = task_model(tags={"name": "token", "transform": transform})
+    tokens, head = ids(2, 5), made.tasks["tags"]
+    assert head.transform.proj.bias is None
+    projected = torch.relu(made.encoder(tokens) @ head.transform.proj.weight.T)
+    normed = functional.layer_norm(projected, (HIDDEN,), eps=1e-12)
+    expected = functional.linear(normed, head.output.weight)
+    torch.testing.assert_close(made("tags", tokens).logits, expected)
 
 
 @pytest.mark.parametrize(
