@@ -12,19 +12,22 @@ TOLERANCE = 1e-5
 _USUAL_LENGTH = 512
 
 
-def largest_difference(theirs: Any, made: Pretrained, padding: int) -> dict[int, float]:
+def largest_difference(theirs: Any, made: Pretrained) -> dict[int, float]:
     """Return by length the largest difference of states, logits or vectors of real tokens.
 
     Lengths are a short odd one and the longest that the recipe trains with, at most 512.
     """
     limits = [made.recipe.data.max_length, made.encoder.config.max_length(), _USUAL_LENGTH]
     longest = min(limit for limit in limits if limit is not None)
-    return {length: _difference(theirs, made, padding, length) for length in {min(7, longest), longest}}
+    return {
+        length: _difference(theirs, made, length) for length in sorted({min(7, longest), longest})
+    }
 
 
 @torch.no_grad()
-def _difference(theirs: Any, made: Pretrained, padding: int, length: int) -> float:
+def _difference(theirs: Any, made: Pretrained, length: int) -> float:
     generator = torch.Generator().manual_seed(length)
+    padding = theirs.config.pad_token_id or 0  # RoBERTa counts positions by it
     rows, segments = made.encoder.tokens.num_embeddings, made.encoder.config.segments
     ids = torch.randint(rows, (2, length), generator=generator)
     ids = ids.masked_fill(ids == padding, (padding + 1) % rows)
@@ -39,31 +42,32 @@ def _difference(theirs: Any, made: Pretrained, padding: int, length: int) -> flo
     if "choice" in made.tasks.tasks:
         given = {name: tensor[None] for name, tensor in given.items()}
     found = theirs(**given)
-    outputs = _theirs(found, expected)
-    worst = 0.0
-    for one, other in zip(outputs, expected, strict=True):
-        one, other = (item[visible] if item.dim() > 2 else item for item in (one, other))
-        size = max(1.0, float(other.abs().max()))
-        worst = max(worst, float((one - other).abs().max()) / size)
-    return worst
+    outputs = _output(found)
+    if expected.dim() > 2:  # of every token, padding included
+        outputs, expected = outputs[visible], expected[visible]
+    size = max(1.0, float(expected.abs().max()))
+    return float((outputs - expected).abs().max()) / size
 
 
-def _ours(made: Pretrained, ids: Tensor, visible: Tensor, segments: Tensor | None) -> list[Tensor]:
+def _ours(made: Pretrained, ids: Tensor, visible: Tensor, segments: Tensor | None) -> Tensor:
     if made.masked_lm is not None:
-        return [made.masked_lm(ids, visible=visible, segments=segments).logits]
+        logits: Tensor = made.masked_lm(ids, visible=visible, segments=segments).logits
+        return logits
     heads = [name for name in made.tasks.tasks if list(made.tasks.tasks[name].parameters())]
     if not heads or heads == ["pooled"]:
-        return [made.encoder(ids, visible=visible, segments=segments)]
+        states: Tensor = made.encoder(ids, visible=visible, segments=segments)
+        return states
     if heads == ["choice"]:
         ids, visible = ids[None], visible[None]
         segments = None if segments is None else segments[None]
-    logits = made.tasks(heads[0], ids, visible=visible, segments=segments).logits
-    assert logits is not None
-    return list(logits.unbind(-1)) if heads == ["span"] else [logits]
+    labels: Tensor = made.tasks(heads[0], ids, visible=visible, segments=segments).logits
+    return labels
 
 
-def _theirs(found: Any, expected: list[Tensor]) -> list[Tensor]:
+def _output(found: Any) -> Tensor:
+    """Return the logits of a transformers' output, or the states of a bare encoder."""
     for name in ("prediction_logits", "logits", "last_hidden_state"):
         if hasattr(found, name):
-            return [getattr(found, name)]
-    return [found.start_logits, found.end_logits]
+            output: Tensor = getattr(found, name)
+            return output
+    return torch.stack((found.start_logits, found.end_logits), dim=-1)

@@ -28,7 +28,9 @@ def run_facts(folder: Path) -> RunFacts:
     run = RunFolder(folder.parent if folder.name == "final" else folder)
     if not run.status_file.is_file():
         if not folder.is_dir():
-            raise CheckpointError(f"{folder} is no folder; name a run, or what posattn import wrote")
+            raise CheckpointError(
+                f"{folder} is no folder; name a run, or what posattn import wrote"
+            )
         return RunFacts(folder)
     if not run.final.is_dir():
         raise CheckpointError(

@@ -13,7 +13,7 @@ from posattn.checkpoints.export.facts import RunFacts, run_facts
 from posattn.checkpoints.export.home import Home, Homeless, find_home
 from posattn.checkpoints.export.model_card import model_card
 from posattn.checkpoints.export.own_format import MODELING, MODELING_TEXT, own_config
-from posattn.checkpoints.export.tokenizer_files import padding_id, tokenizer_files
+from posattn.checkpoints.export.tokenizer_files import special_ids, tokenizer_files
 from posattn.checkpoints.loading import from_pretrained
 from posattn.checkpoints.pretrained import Pretrained
 from posattn.checkpoints.writing import check_target, write_folder
@@ -80,9 +80,10 @@ def _config_facts(made: Pretrained) -> dict[str, Any]:
     """Return what config.json says beside the architecture."""
     labels = made.report.labels
     named = {"id2label": dict(enumerate(labels))} if labels else {}
-    counts = [getattr(head.config, "num_labels", None) for head in made.tasks.tasks.values()]
-    numbers = {"num_labels": count for count in counts if count is not None and not labels}
-    return {**named, **numbers, "pad_token_id": padding_id(made)}
+    configs = [head.config for head in made.tasks.tasks.values()]
+    counts = [config.num_labels for config in configs if hasattr(config, "num_labels")]
+    numbers = {"num_labels": counts[0]} if counts and not labels else {}
+    return {**named, **numbers, **special_ids(made)}
 
 
 def _write(home: Home | Homeless, made: Pretrained, folder: Path) -> Exported:
@@ -92,12 +93,13 @@ def _write(home: Home | Homeless, made: Pretrained, folder: Path) -> Exported:
         write_and_sync(folder / "config.json", json.dumps(config, indent=2).encode())
         write_and_sync(folder / MODELING, MODELING_TEXT.encode())
         return Exported(config["architectures"][0], True, {}, home.reasons, made.report.notes)
-    differences = largest_difference(home.model, made, padding_id(made))
+    differences = largest_difference(home.model, made)
     if not max(differences.values()) <= TOLERANCE:
         raise CheckpointError(
             f"{home.architecture} of transformers has the same options and weights, and still gives other "
             f"outputs (largest difference by length: {differences}, allowed {TOLERANCE}); nothing was "
-            "written"
+            "written. DeBERTa v2 buckets distances past max_distance otherwise there: for that, lower "
+            "data.max_length, or train with buckets.past_end: transformers"
         )
     home.model.save_pretrained(folder)
     return Exported(home.architecture, False, differences, (), home.notes)
@@ -105,6 +107,8 @@ def _write(home: Home | Homeless, made: Pretrained, folder: Path) -> Exported:
 
 def _check_round_trip(made: Pretrained, folder: Path) -> None:
     again, ours = from_pretrained(folder).tensors(), made.tensors()
-    changed = [name for name in ours if name not in again or not torch.equal(again[name], ours[name])]
+    changed = [
+        name for name in ours if name not in again or not torch.equal(again[name], ours[name])
+    ]
     if changed:
         raise CheckpointError(f"reading the export again changes {', '.join(changed[:8])}")

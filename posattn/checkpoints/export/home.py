@@ -1,6 +1,6 @@
 """The class of transformers that computes what a model computes, if there is one, with its weights."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -31,7 +31,7 @@ _HEADS = {
 
 @dataclass(frozen=True)
 class Home:
-    """A model of transformers with our weights, and what of our training options it does not keep."""
+    """A model of transformers with our weights; notes say which options importing it gives otherwise."""
 
     family: str
     architecture: str
@@ -47,17 +47,23 @@ class Homeless:
 
 
 def find_home(made: Pretrained, extra: Mapping[str, Any]) -> Home | Homeless:
-    """Return the first class that computes the same; `extra` are further keys of its config.json."""
+    """Return the class that computes the same, one without further parameters if there is one.
+
+    `extra` are further keys of its config.json.
+    """
+    section = plain_section(made.recipe.encoder, made.encoder.tokens.num_embeddings)
+    known = [families.get(name)() for name in families.names()]
+    exact_first = sorted(
+        (family for family in known if family.prefix),
+        key=lambda family: family.widened(section) != section,
+    )
     nearest: list[str] | None = None
-    for name in families.names():
-        family = families.get(name)()
-        if not family.prefix:
-            continue
+    for family in exact_first:
         tried = _try(family, made, extra)
         if isinstance(tried, Home):
             return tried
         if nearest is None or len(tried) < len(nearest):
-            nearest = [f"{name}: {reason}" for reason in tried]
+            nearest = [f"{family.name}: {reason}" for reason in tried]
     return Homeless(tuple(nearest or ["no family can be exported"]))
 
 
@@ -66,17 +72,23 @@ def _try(family: Family, made: Pretrained, extra: Mapping[str, Any]) -> Home | l
     if architecture is None:
         return [f"no class has the heads {', '.join(made.tasks.tasks)} together"]
     rows = made.encoder.tokens.num_embeddings
-    section = family.widened(plain_section(made.recipe.encoder, rows))
+    own = plain_section(made.recipe.encoder, rows)
+    section = family.widened(own)
+    config = {**extra, **family.config(section)}
     try:
-        model = _build({**extra, **family.config(section)}, architecture, made)
-        settings = Settings({**model.config.to_dict(), "architectures": [architecture]}, family.name)
+        bare = family.plan(Settings({**config, "architectures": []}, family.name), {})
+        if reasons := list(_beyond_training(_encoders(section, bare, rows))):
+            return reasons
+        model = _build(config, architecture, made)
+        settings = Settings(
+            {**model.config.to_dict(), "architectures": [architecture]}, family.name
+        )
         stored = shapes(model.state_dict())
         plan = family.plan(settings, stored)
     except (CheckpointError, ValueError, TypeError, KeyError) as error:
         return [f"its class cannot be made with these options ({error})"]
     found = list(_differences(made, section, plan))
-    training = [text for text in found if any(f".{name} " in text for name in OF_TRAINING)]
-    if reasons := [text for text in found if text not in training]:
+    if reasons := _beyond_training(found):
         return reasons
     try:
         tensors = tensors_behind(plan.table, stored, _widened(family, made, plan))
@@ -84,7 +96,18 @@ def _try(family: Family, made: Pretrained, extra: Mapping[str, Any]) -> Home | l
         return [str(error)]
     missing = model.load_state_dict(tensors, strict=False)
     assert not missing.unexpected_keys
-    return Home(family.name, architecture, model.eval(), tuple(training))
+    notes = (*differences(own, section, "encoder"), *found)
+    return Home(family.name, architecture, model.eval(), notes)
+
+
+def _beyond_training(found: Iterable[str]) -> list[str]:
+    """Return the differences that change what a trained model computes."""
+    return [text for text in found if not any(f".{name} " in text for name in OF_TRAINING)]
+
+
+def _encoders(section: Mapping[str, Any], plan: Plan, rows: int) -> Iterator[str]:
+    theirs = EncoderConfig.model_validate(plan.encoder)
+    yield from differences(section, plain_section(theirs, rows), "encoder")
 
 
 def _architecture(family: Family, made: Pretrained) -> str | None:
@@ -117,9 +140,7 @@ def _has_pooler(kind: Any) -> bool:
 
 def _differences(made: Pretrained, section: Mapping[str, Any], plan: Plan) -> Iterator[str]:
     """Yield where importing the export would give another recipe than the model's."""
-    theirs = EncoderConfig.model_validate(plan.encoder)
-    rows = made.encoder.tokens.num_embeddings
-    yield from differences(section, plain_section(theirs, rows), "encoder")
+    yield from _encoders(section, plan, made.encoder.tokens.num_embeddings)
     if made.masked_lm is not None:
         if made.recipe.decoder.name != plan.decoder["name"]:
             yield f"decoder is {made.recipe.decoder.name}, and there {plan.decoder['name']}"

@@ -1,7 +1,7 @@
 """Classes of transformers around a model of posattn, for what has no class of its own there.
 
-An exported folder names them through a small file, so that `AutoModel.from_pretrained(..., trust_remote_code=True)`
-finds them where posattn is installed. Weights keep posattn's names, so the same folder is read by both.
+An exported folder names them through a small file, so that `AutoModel.from_pretrained` with
+`trust_remote_code=True` finds them where posattn is installed. Weights keep posattn's names, so the same folder is read by both.
 """
 
 from pathlib import Path
@@ -43,7 +43,11 @@ class PosattnConfig(PreTrainedConfig):
         **kwargs: Any,
     ) -> None:
         """Take the sections as plain data; all of them have defaults."""
-        self.encoder, self.decoder, self.head = encoder or {}, decoder or {"name": "plain"}, head or {}
+        self.encoder, self.decoder, self.head = (
+            encoder or {},
+            decoder or {"name": "plain"},
+            head or {},
+        )
         self.vocab_size = vocab_size
         super().__init__(**kwargs)
 
@@ -83,7 +87,9 @@ class _Posattn(PreTrainedModel):
         wanted = unique_tensors(made)[0]
         extra = [name for name in stored if name not in wanted and not name.startswith(cls.ignored)]
         if missing := sorted(wanted.keys() - stored.keys()) + extra:
-            raise CheckpointError(f"{folder / _WEIGHTS} does not fit its config.json: {missing[:8]}")
+            raise CheckpointError(
+                f"{folder / _WEIGHTS} does not fit its config.json: {missing[:8]}"
+            )
         copy_weights(made, stored)
         dtype = given.get("dtype") or given.get("torch_dtype")
         if isinstance(dtype, str):

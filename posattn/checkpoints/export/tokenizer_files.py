@@ -45,13 +45,20 @@ def special_tokens(made: Pretrained) -> dict[str, str]:
     return {f"{role}_token": made.tokenizer.id_to_token(found) for role, found in ids.items()}
 
 
-def padding_id(made: Pretrained) -> int:
-    """Return the id of padding; 0 without a tokenizer."""
-    if made.tokenizer is None:
-        return 0
-    token = special_tokens(made).get("pad_token")
-    found = None if token is None else made.tokenizer.token_to_id(token)
-    return 0 if found is None else int(found)
+def special_ids(made: Pretrained) -> dict[str, int | None]:
+    """Return the ids that config.json names; without a tokenizer 0 for padding and None for the others."""
+    found: dict[str, int | None] = dict.fromkeys(("pad", "cls", "sep", "bos", "eos"))
+    found["pad"] = 0
+    if made.tokenizer is not None:
+        tokens = special_tokens(made)
+        for role, named in {
+            **dict.fromkeys(("pad", "cls", "sep")),
+            "bos": "cls",
+            "eos": "sep",
+        }.items():
+            token = tokens.get(f"{named or role}_token")
+            found[role] = None if token is None else made.tokenizer.token_to_id(token)
+    return {f"{role}_token_id": index for role, index in found.items()}
 
 
 def longest_text(made: Pretrained) -> int:

@@ -106,7 +106,7 @@ def _plan(
         "mechanism": [{"name": "alibi"}],
     }
     dense = "cls.predictions.transform.dense"
-    has_head = heads.promises_masked_tokens or f"{dense}.weight" in stored
+    has_head = heads.has_masked_tokens(f"{dense}.")
     table = Table((*projections, *_rules(heads)))
     return Plan(encoder, table, has_head, heads.tasks, head=head)
 

@@ -81,15 +81,17 @@ class DebertaV2(Family):
 
     @override
     def widened(self, encoder: dict[str, Any]) -> dict[str, Any]:
-        parts = [
-            part | {"key_bias": True} if _has_own_keys(part) else part
-            for part in encoder["mechanism"]
-        ]
-        return encoder | {"mechanism": parts}
+        return encoder | {"mechanism": [_widened(part) for part in encoder["mechanism"]]}
 
 
-def _has_own_keys(part: Mapping[str, Any]) -> bool:
-    return part["name"] == "disentangled" and part["projections"] == "own" and part["c2p"]
+def _widened(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a mechanism with v2's bias of keys, and with the buckets that an import takes."""
+    if part["name"] != "disentangled":
+        return part
+    buckets = part["buckets"]
+    if buckets["name"] == "log":
+        buckets = buckets | {"past_end": "microsoft"}
+    return part | {"buckets": buckets, "key_bias": part["projections"] == "own" and part["c2p"]}
 
 
 def _mechanism(settings: Settings) -> dict[str, Any] | None:

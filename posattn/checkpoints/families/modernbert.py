@@ -36,7 +36,7 @@ class ModernBert(Family):
     def plan(self, settings: Settings, stored: Mapping[str, Shape]) -> Plan:
         heads = _heads(settings, stored)
         rules = [*_body_rules(), *_masked_token_rules(), *heads.rules]
-        has_head = heads.promises_masked_tokens or "decoder.bias" in stored
+        has_head = heads.has_masked_tokens("decoder.")
         head = {
             "bias": settings.flag("classifier_bias", False),
             "activation": settings.activation("classifier_activation", "gelu"),

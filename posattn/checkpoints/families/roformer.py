@@ -62,7 +62,7 @@ class RoFormer(Family):
         ]
         why = "sinusoids of the positions; computed anew, for any length"
         table = Derived(f"{ROOT}encoder.embed_positions.weight", why, expected=_sinusoids)
-        has_head = heads.promises_masked_tokens or "cls.predictions.bias" in stored
+        has_head = heads.has_masked_tokens("cls.predictions.")
         derived = (*POSITION_IDS, table)
         return Plan(_encoder(settings), Table(tuple(rules), derived), has_head, heads.tasks)
 
