@@ -22,6 +22,7 @@ from posattn.cli import (
     mechanism,
     schema,
     show,
+    swap,
     train,
     validate,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "run",
     "schema",
     "show",
+    "swap",
     "train",
     "validate",
 ]

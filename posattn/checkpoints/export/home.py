@@ -47,18 +47,10 @@ class Homeless:
 
 
 def find_home(made: Pretrained, extra: Mapping[str, Any]) -> Home | Homeless:
-    """Return the class that computes the same, one without further parameters if there is one.
-
-    `extra` are further keys of its config.json.
-    """
-    section = plain_section(made.recipe.encoder, made.encoder.tokens.num_embeddings)
+    """Return the first class that computes the same; `extra` are further keys of its config.json."""
     known = [families.get(name)() for name in families.names()]
-    exact_first = sorted(
-        (family for family in known if family.prefix),
-        key=lambda family: family.widened(section) != section,
-    )
     nearest: list[str] | None = None
-    for family in exact_first:
+    for family in (family for family in known if family.prefix):
         tried = _try(family, made, extra)
         if isinstance(tried, Home):
             return tried

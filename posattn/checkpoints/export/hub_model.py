@@ -1,7 +1,8 @@
 """Classes of transformers around a model of posattn, for what has no class of its own there.
 
 An exported folder names them through a small file, so that `AutoModel.from_pretrained` with
-`trust_remote_code=True` finds them where posattn is installed. Weights keep posattn's names, so the same folder is read by both.
+`trust_remote_code=True` finds them where posattn is installed. Weights keep posattn's names, so
+the same folder is read by both.
 """
 
 from pathlib import Path
@@ -26,7 +27,7 @@ from posattn.errors import CheckpointError
 from posattn.training.weights import copy_weights, read_tensors, unique_tensors
 
 _WEIGHTS = "model.safetensors"
-_OF_TRANSFORMERS = frozenset({"config", "dtype", "torch_dtype"})
+_OF_TRANSFORMERS = frozenset({"config", "dtype", "torch_dtype", "trust_remote_code"})
 
 
 class PosattnConfig(PreTrainedConfig):

@@ -1,4 +1,4 @@
-"""The folder of a model that has no class in transformers: posattn's own files, and a way in for AutoModel."""
+"""The folder of a model that has no class in transformers: its own files, and a way in for AutoModel."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Exports: folders that transformers loads without posattn, folders of posattn behind AutoModel, and the way back."""
+"""Exports: folders that transformers loads alone, or with posattn, and the way back."""
 
 import json
 from pathlib import Path
@@ -34,8 +34,7 @@ from posattn.cli.app import app
 from posattn.errors import CheckpointError, RecipeError
 from posattn.recipe.run import train_recipe
 from posattn.recipe.schema import load_recipe
-
-from ..originals import KINDS, SIZES, made, sample
+from tests.checkpoints.originals import KINDS, SIZES, V3, made, sample
 
 TINY = SIZES["tiny"]
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "the", "of", "is"]
@@ -45,7 +44,7 @@ HEADS: dict[str, Any] = {
     "sequence": BertForSequenceClassification(BertConfig(**TINY, num_labels=3)),
     "choice": BertForMultipleChoice(BertConfig(**TINY)),
     "token": DebertaV2ForTokenClassification(
-        DebertaV2Config(**TINY, id2label={0: "no", 1: "yes"}, type_vocab_size=0)
+        DebertaV2Config(**TINY, **V3, id2label={0: "no", 1: "yes"})
     ),
     "span": BertForQuestionAnswering(BertConfig(**TINY)),
     "pooled": BertModel(BertConfig(**TINY)),
