@@ -23,6 +23,7 @@ from posattn.encoder.encoder import Encoder
 from posattn.encoder.heads import HeadConfig
 from posattn.encoder.init import initialize
 from posattn.encoder.model import MaskedLanguageModel
+from posattn.encoder.tasks import TaskModel
 from posattn.errors import CheckpointError
 from posattn.training.weights import copy_weights, read_tensors, unique_tensors
 
@@ -115,8 +116,9 @@ class PosattnModel(_Posattn):
     def __init__(self, config: PosattnConfig) -> None:
         """Build the encoder, with first values by name."""
         super().__init__(config)
-        self.encoder = Encoder(config.encoder_config(), config.vocab_size)
-        initialize(self, 0)
+        whole = TaskModel(Encoder(config.encoder_config(), config.vocab_size), {})
+        initialize(whole, 0)
+        self.encoder = whole.encoder
 
     def forward(
         self,

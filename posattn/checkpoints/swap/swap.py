@@ -52,7 +52,7 @@ def swap_checkpoint(
 
     Weights that have the same name and shape under the new recipe are kept; others start as `train.seed`
     and their name say, or, with `from_old`, from the old mechanism (see `starts`). RecipeError if
-    nothing changes in the model; CheckpointError if nothing would be kept.
+    nothing changes in the model; CheckpointError if the old mechanism gives the new one no start.
     """
     check_target(Path(out))
     made = from_pretrained(source)
@@ -63,8 +63,6 @@ def swap_checkpoint(
     parts = Parts(recipe, heads, made.masked_lm is not None, rows)
     found = unmatched(parts.shapes(), shapes(old))
     kept = {name: tensor for name, tensor in old.items() if name not in found.unused}
-    if not kept:
-        raise CheckpointError(f"{source}: the new recipe has no weight in common with the old one")
     start = Start({}, "")
     if from_old:
         start = start_from_old(Change(made.recipe.encoder, recipe.encoder, old))
