@@ -16,9 +16,15 @@ os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
 
 
 @pytest.fixture(autouse=True)
-def posattn_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Point the cache of posattn to a folder of the test's own."""
+def posattn_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> Path:
+    """Point the cache of posattn to a folder of the test's own; compiled operators alone are shared."""
     folder = tmp_path / "posattn-cache"
+    folder.mkdir()
+    compiled = pytestconfig.rootpath / ".pytest_cache" / "native"
+    compiled.mkdir(parents=True, exist_ok=True)
+    (folder / "native").symlink_to(compiled, target_is_directory=True)
     monkeypatch.setenv("POSATTN_CACHE", str(folder))
     return folder
 

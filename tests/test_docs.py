@@ -106,6 +106,18 @@ def test_the_readme_block_runs(monkeypatch):
     assert checked == ["rope"]
 
 
+def test_the_worked_examples_beyond_a_sequence_hold():
+    page = ROOT / "docs" / "beyond_a_sequence.md"
+    texts = [
+        text for language, text in FENCE.findall(page.read_text("utf-8")) if language == "python"
+    ]
+    assert len(texts) == 3
+    names = {}
+    for text in texts:
+        assert "assert " in text
+        exec(text, names)
+
+
 def test_the_api_block_runs(capsys):
     exec(python_block(ROOT / "docs" / "api.md", "load_recipe"), {})
     assert "rope" in capsys.readouterr().out

@@ -7,6 +7,8 @@ from posattn.bias.distance import DistanceBias as DistanceBias
 from posattn.bias.gathered import BucketScores as BucketScores
 from posattn.bias.gathered import KeyScores as KeyScores
 from posattn.bias.gathered import QueryScores as QueryScores
+from posattn.bias.products import KeyProducts as KeyProducts
+from posattn.bias.products import QueryProducts as QueryProducts
 from posattn.bias.total import SumBias as SumBias
 from posattn.bias.total import total_bias as total_bias
 from posattn.bias.values import RelativeValues as RelativeValues

@@ -23,6 +23,10 @@ class SumBias(AttentionBias):
         return tuple(part for summand in self.summands for part in summand.parts())
 
     @override
+    def factored(self) -> tuple[AttentionBias, ...]:
+        return tuple(part for summand in self.summands for part in summand.factored())
+
+    @override
     def materialize(self) -> Logits:
         total = self.summands[0].materialize()
         for part in self.summands[1:]:

@@ -15,6 +15,7 @@ from posattn.backends import registry as backends
 from posattn.config import FrozenConfig, Many, Text
 from posattn.errors import RecipeError
 from posattn.mechanisms import AnyMechanismConfig, EncoderDims, LayerPattern, MechanismConfig
+from posattn.relations import AnyRelation, LineRelation, RelationConfig
 
 Activation = Literal["gelu", "gelu_tanh", "relu", "silu", "geglu", "geglu_tanh", "reglu", "swiglu"]
 GATED = ("geglu", "geglu_tanh", "reglu", "swiglu")
@@ -92,6 +93,17 @@ def _as_list(value: Any) -> Any:
 Mechanisms = Annotated[Many[AnyMechanismConfig], BeforeValidator(_as_list)]
 
 
+def unread_relation(part: MechanismConfig, relation: RelationConfig) -> list[str]:
+    """Return why a mechanism does not go with the encoder's relation, if it does not."""
+    readable = part.traits().relations
+    if relation.name in readable:
+        return []
+    return [
+        f"mechanism '{part.name}' with these options reads relation {' or '.join(readable)}, not "
+        f"'{relation.name}'; use one that reads it (disentangled, t5, shaw, ..), or none"
+    ]
+
+
 class EncoderConfig(FrozenConfig):
     """The encoder. Defaults are BERT's, at the size of the quick recipes."""
 
@@ -116,6 +128,7 @@ class EncoderConfig(FrozenConfig):
     embedding_scale: Literal["none", "sqrt_hidden"] = "none"  # Vaswani: tokens x sqrt(hidden_size)
     initializer_range: PositiveFloat = 0.02
     mechanism: Mechanisms = Field(default=({"name": "none"},))  # one, or a list
+    relation: AnyRelation = LineRelation()  # of two tokens: what relative mechanisms read
     window: WindowConfig | None = None
     backend: Annotated[Text, BeforeValidator(_known_backend)] = "auto"
 
@@ -135,16 +148,21 @@ class EncoderConfig(FrozenConfig):
 
     def dims(self) -> EncoderDims:
         """Return what mechanisms may know of this encoder."""
-        return EncoderDims(self.hidden_size, self.num_heads, self.norm.eps)
+        return EncoderDims(self.hidden_size, self.num_heads, self.norm.eps, self.relation)
 
     def inner_size(self) -> int:
         """Return the width inside the feed-forward block."""
         return self.intermediate_size or 4 * self.hidden_size
 
     def max_length(self) -> int | None:
-        """Return the longest sequence that every mechanism can take; None if there is no limit."""
-        limits = [limit for part in self.mechanism if (limit := part.max_length()) is not None]
-        return min(limits, default=None)
+        """Return the longest sequence that all parts can take; None if there is no limit."""
+        return min((limit for _, limit in self.limits()), default=None)
+
+    def limits(self) -> list[tuple[str, int]]:
+        """Return every part that limits the length of a sequence, in words, with its limit."""
+        found = [(f"mechanism '{part.name}'", part.max_length()) for part in self.mechanism]
+        found.append((f"relation '{self.relation.name}'", self.relation.max_length()))
+        return [(name, limit) for name, limit in found if limit is not None]
 
     def memory_length(self) -> int:
         """Return the states of earlier segments that layers keep; 0 if no mechanism has memory."""
@@ -167,7 +185,7 @@ class EncoderConfig(FrozenConfig):
         return float(dims.head_dim**0.5)
 
     def _problems_of(self, part: MechanismConfig) -> list[str]:
-        problems = part.problems(self.dims())
+        problems = part.problems(self.dims()) + unread_relation(part, self.relation)
         if not any(part.acts_in(layer) for layer in range(self.num_layers)):
             problems.append(f"mechanism '{part.name}' acts in no layer of {self.num_layers}")
         traits = part.traits()
@@ -234,6 +252,11 @@ class EncoderConfig(FrozenConfig):
                     f"mechanism '{part.name}' chooses positions anew in every forward, which keys "
                     "remembered from earlier segments do not have; set memory_length to 0"
                 )
+        if self.window is not None and self.relation.name != "line":
+            problems.append(
+                f"window counts places on a line, but the relation is '{self.relation.name}'; leave out "
+                "one of the two"
+            )
         if self.window is not None and not any(map(self.window.acts_in, range(self.num_layers))):
             problems.append(f"window acts in no layer of {self.num_layers}")
         return problems

@@ -12,6 +12,7 @@ from posattn.encoder.memory import SegmentMemory
 from posattn.encoder.position import PositionStack, Prepared
 from posattn.encoder.selection import Selection
 from posattn.mechanisms import Geometry, Places
+from posattn.positions import GivenPairs
 from posattn.shapes import Hidden, KeyHidden
 
 
@@ -26,6 +27,7 @@ class Tokens:
     is_contiguous: bool  # positions are 0, 1, 2, ..
     memory: SegmentMemory | None
     rows: int  # sequences in the batch
+    relation: GivenPairs | None = None  # of all pairs, where the relation is given
     segments: Int[Tensor, "batch length"] | None = None  # where a mechanism reads them
 
 
@@ -85,6 +87,7 @@ class Context:
             self._reach(),
             of_queries,
             of_keys,
+            self._given(selection),
             query_segments=query_segments,
             key_segments=key_segments,
         )
@@ -94,6 +97,7 @@ class Context:
                 query_positions=at_queries(at),
                 key_positions=self._with_memory(at),
                 reach=None,
+                given=None,
             )
             for name, at in self.placed.items()
         }
@@ -104,6 +108,12 @@ class Context:
             rules.append(SameDocument(of_queries, of_keys))
         window = None if self._window is None else Window(geometry.distance, self._window // 2)
         return self._stack.prepare(geometry, tuple(rules), window, placed)
+
+    def _given(self, selection: Selection | None) -> GivenPairs | None:
+        relation = self.tokens.relation
+        if relation is None or selection is None:
+            return relation
+        return GivenPairs(selection.take_pairs(relation.pairs))
 
     def _with_memory(self, positions: Num[Tensor, "#batch length"]) -> Num[Tensor, "#batch key"]:
         memory = self.tokens.memory
@@ -141,21 +151,3 @@ class Context:
         if not self.tokens.is_contiguous or self.tokens.memory is not None:
             return None
         return max(self.tokens.positions.shape[1] - 1, 0)
-
-
-def counted_positions(visible: Bool[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
-    """Return positions counted over visible tokens from 0; padding, wherever it is, has -1."""
-    return (visible.long().cumsum(dim=1) - 1).masked_fill(~visible, -1)
-
-
-def document_positions(
-    documents: Int[Tensor, "batch length"], visible: Bool[Tensor, "batch length"] | None
-) -> Int[Tensor, "batch length"]:
-    """Return positions counted anew from 0 wherever the document number changes; padding has -1."""
-    if visible is None:
-        visible = torch.ones_like(documents, dtype=torch.bool)
-    starts = torch.ones_like(visible)
-    starts[:, 1:] = documents[:, 1:] != documents[:, :-1]
-    before = visible.long().cumsum(dim=1) - visible.long()  # visible tokens further left
-    at_start = torch.cummax(torch.where(starts, before, 0), dim=1).values
-    return (before - at_start).masked_fill(~visible, -1)

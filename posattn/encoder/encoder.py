@@ -10,13 +10,14 @@ from torch.nn import functional
 from posattn.backends import registry as backends
 from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
-from posattn.encoder.context import Context, Tokens, counted_positions, document_positions
+from posattn.encoder.context import Context, Tokens
 from posattn.encoder.convolution import EmbeddingConvolution
 from posattn.encoder.layer import EncoderLayer, norm
 from posattn.encoder.memory import SegmentMemory, empty_memory
 from posattn.encoder.position import PositionStack
 from posattn.encoder.selection import Selection
 from posattn.errors import IncompatibleParts
+from posattn.positions import counted_positions, document_positions
 from posattn.shapes import Hidden, QueryHidden
 
 Ids = Int[Tensor, "batch length"]
@@ -57,6 +58,8 @@ class Encoder(nn.Module):
         positions: Int[Tensor, "#batch length"] | None = None,
         documents: Ids | None = None,
         segments: Ids | None = None,
+        coordinates: Tensor | None = None,
+        relation: Tensor | None = None,
         memory: SegmentMemory | None = None,
         observer: Observer | None = None,
     ) -> Hidden:
@@ -65,6 +68,11 @@ class Encoder(nn.Module):
         `visible` is True at real tokens (None: all are). `positions` default to a count over the
         visible tokens, from 0 in each document; padding has -1. With `documents`, tokens see their
         own document only. `segments` are needed if the encoder has a segment table.
+
+        On a grid, `coordinates` [batch or 1, length, 2] say in which row and column each token is, negative
+        for one in no cell; by default positions count the cells row by row. `relation` [batch or 1,
+        length, length] holds the integer of each query and key, and is needed where it is given.
+        Raises `IncompatibleParts` for any of these that does not fit the encoder or the tokens.
         """
         context = self.begin(
             ids,
@@ -72,6 +80,8 @@ class Encoder(nn.Module):
             positions=positions,
             documents=documents,
             segments=segments,
+            coordinates=coordinates,
+            relation=relation,
             memory=memory,
         )
         inputs = self.run(self.embed(ids, segments, context), context, observer)
@@ -85,19 +95,33 @@ class Encoder(nn.Module):
         positions: Int[Tensor, "#batch length"] | None = None,
         documents: Ids | None = None,
         segments: Ids | None = None,
+        coordinates: Tensor | None = None,
+        relation: Tensor | None = None,
         memory: SegmentMemory | None = None,
     ) -> Context:
         """Return what all layers share for these tokens."""
         self._check(ids, documents, memory)
+        shape = (ids.shape[0], ids.shape[1])
+        given = self.config.relation.pairs(relation, shape)
         if visible is not None and visible.device.type == "cpu" and bool(visible.all()):
             visible = None  # nothing is hidden, and every backend is faster without
         if memory is None and self.config.memory_length():
             memory = self.empty_memory(ids.shape[0])
+        if coordinates is not None:
+            if positions is not None:
+                raise IncompatibleParts(
+                    "give coordinates or positions, not both: one says the other"
+                )
+            positions = self.config.relation.positions(coordinates, shape, visible, documents)
+        elif positions is not None:
+            self._check_room(positions)
         is_contiguous = positions is None and documents is None and visible is None
         if positions is None:
             positions = self._positions(ids, visible, documents)
         read = segments if self.config.reads_segments() else None
-        tokens = Tokens(positions, visible, documents, is_contiguous, memory, ids.shape[0], read)
+        tokens = Tokens(
+            positions, visible, documents, is_contiguous, memory, ids.shape[0], given, read
+        )
         window = None if self.config.window is None else self.config.window.size
         return Context(tokens, self.position, window, self.training)
 
@@ -176,9 +200,9 @@ class Encoder(nn.Module):
     def _check(self, ids: Ids, documents: Ids | None, memory: SegmentMemory | None) -> None:
         limit, length = self.config.max_length(), ids.shape[1]
         if limit is not None and length > limit:
-            names = ", ".join(p.name for p in self.config.mechanism if p.max_length() == limit)
+            names = ", ".join(name for name, least in self.config.limits() if least == limit)
             raise IncompatibleParts(
-                f"the input has {length} tokens, but '{names}' takes at most {limit}; shorten the "
+                f"the input has {length} tokens, but {names} takes at most {limit}; shorten the "
                 "input or enlarge its table"
             )
         if documents is not None and self.config.memory_length():
@@ -200,6 +224,14 @@ class Encoder(nn.Module):
             raise IncompatibleParts(
                 f"memory of {memory.positions.shape[0]} streams was given for a batch of "
                 f"{ids.shape[0]}; choose the batch's streams with memory.select(rows)"
+            )
+
+    def _check_room(self, positions: Int[Tensor, "#batch length"]) -> None:
+        limit = self.config.relation.max_length()
+        if limit is not None and positions.numel() and int(positions.max()) >= limit:
+            raise IncompatibleParts(
+                f"position {int(positions.max())} is past the end of the grid, whose cells and tokens "
+                f"in front of them have positions 0 to {limit - 1}; enlarge encoder.relation"
             )
 
     def _positions(

@@ -21,7 +21,7 @@ from torch import nn
 from typing_extensions import override
 
 from posattn.encoder.attention import Observer
-from posattn.encoder.config import EncoderConfig
+from posattn.encoder.config import EncoderConfig, unread_relation
 from posattn.encoder.context import Context
 from posattn.encoder.decoder import Decoder, DecoderConfig, decoders
 from posattn.encoder.encoder import Encoder
@@ -66,7 +66,7 @@ class MaskDecoderConfig(DecoderConfig):
     def problems(self, encoder: EncoderConfig) -> list[str]:
         if self.kv == "n" and encoder.memory_length():
             return ["emd with kv: n has no memory to read, since layers remember inputs; use n-1"]
-        return self.inject.problems(encoder.dims())
+        return self.inject.problems(encoder.dims()) + unread_relation(self.inject, encoder.relation)
 
     @override
     def max_length(self) -> int | None:

@@ -64,6 +64,8 @@ class MaskedLanguageModel(nn.Module):
         documents: Int[Tensor, "batch length"] | None = None,
         segments: Int[Tensor, "batch length"] | None = None,
         selected: Bool[Tensor, "batch length"] | None = None,
+        coordinates: Tensor | None = None,
+        relation: Tensor | None = None,
         memory: SegmentMemory | None = None,
         observer: Observer | None = None,
     ) -> ModelOutput:
@@ -76,6 +78,8 @@ class MaskedLanguageModel(nn.Module):
             positions=positions,
             documents=documents,
             segments=segments,
+            coordinates=coordinates,
+            relation=relation,
             memory=memory,
         )
         inputs = encoder.run(encoder.embed(ids, segments, context), context, observer)

@@ -26,6 +26,11 @@ class Selection:
         """Return the positions of the selected places."""
         return positions.expand(self.index.shape[0], -1).gather(1, self.index)
 
+    def take_pairs(self, pairs: Int[Tensor, "#batch length key"]) -> Int[Tensor, "batch query key"]:
+        """Return what relates the selected places, as queries, to all keys."""
+        whole = pairs.expand(self.index.shape[0], -1, -1)
+        return whole.gather(1, self.index[:, :, None].expand(-1, -1, whole.shape[-1]))
+
     def flatten(self, states: QueryHidden) -> Float[Tensor, "selected hidden"]:
         """Return the valid places only, sequence by sequence, from left to right."""
         return states[self.valid]

@@ -9,8 +9,8 @@ from typing import Any, final
 from posattn.figures.figure import Figure
 from posattn.gallery.cost import Cost, measure
 from posattn.gallery.example import example, shipped_uses
-from posattn.gallery.figures import distance_figure, pattern_figure
-from posattn.gallery.portrait import draw_portrait
+from posattn.gallery.figures import distance_figure, offset_figure, pattern_figure
+from posattn.gallery.portrait import draw_offsets, draw_portrait
 from posattn.mechanisms import Traits, registry
 from posattn.recipe.writer import write_yaml
 
@@ -69,6 +69,8 @@ def _exhibit(name: str, cost: Cost) -> Exhibit:
         portrait = draw_portrait(name)
         if not portrait.is_empty():
             figures = [pattern_figure(name, portrait), distance_figure(name, portrait)]
+            if "grid" in part.traits().relations:
+                figures.append(offset_figure(name, draw_offsets(name)))
     except Exception as error:  # one mechanism that fails does not stop the others
         problem = f"{type(error).__name__}: {error}"
     return Exhibit(
@@ -91,6 +93,7 @@ def knowledge(traits: Traits, max_length: int | None) -> dict[str, str]:
         "absolute position": absolute,
         "runs beyond the training length": beyond,
         "sees later tokens": "no (causal)" if traits.causal else "yes",
+        "relations that it reads": ", ".join(traits.relations),
     }
 
 

@@ -4,7 +4,7 @@ from posattn.figures.canvas import style_of
 from posattn.figures.figure import Figure, Row, make_figure
 from posattn.figures.heat import HeatMap, HeatMaps, draw_heat
 from posattn.figures.lines import LineChart, Point, Series, draw_lines
-from posattn.gallery.portrait import Portrait
+from posattn.gallery.portrait import SIDE, Portrait
 
 SHOWN = 24
 REACH = 32
@@ -65,6 +65,36 @@ def distance_figure(name: str, portrait: Portrait) -> Figure:
         f"The logit by distance, from {-REACH} to {REACH}.",
         lambda width: draw_lines(chart, width),
         ("head", "distance", "mean", "sd"),
+        rows,
+    )
+
+
+def offset_figure(name: str, portrait: Portrait) -> Figure:
+    """Return heat maps of the logits of the cell in the middle of a grid, head by head."""
+    heads, half = portrait.heads(), SIDE // 2
+    maps = [
+        HeatMap(
+            _head(head, heads), portrait.added[head, SIDE * half + half].view(SIDE, SIDE).tolist()
+        )
+        for head in heads
+    ]
+    heat = HeatMaps(maps, "key's column", "key's row", "more attention", "less attention")
+    rows: list[Row] = [
+        (part.name, half - row, half - column, value)
+        for part in maps
+        for row, line in enumerate(part.rows)
+        for column, value in enumerate(line)
+    ]
+    return make_figure(
+        f"{name}-grid",
+        f"{name}: pattern over the offsets of a grid",
+        f"Logits of the query in the middle of {SIDE} x {SIDE} cells, with `relation: grid`, against the "
+        "head's mean at offset 0. One scale for all heads; colour grows with the square root.",
+        "Largest change of a logit: "
+        + ", ".join(f"{part.name} up to {part.largest():.3g}" for part in maps)
+        + ".",
+        lambda width: draw_heat(heat, width),
+        ("head", "row offset", "column offset", "logit"),
         rows,
     )
 

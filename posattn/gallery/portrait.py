@@ -7,7 +7,7 @@ tables, which training would fill, are drawn once from N(0, 1 / inputs) and N(0,
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Bool, Float
@@ -21,6 +21,7 @@ from posattn.gallery.example import example
 
 HIDDEN_SIZE, NUM_HEADS = 64, 4
 LENGTH = 65
+SIDE = 13  # of a grid; odd, so that one cell is in the middle
 ROUNDING = 1e-9
 
 
@@ -46,9 +47,20 @@ class Portrait:
 
 def draw_portrait(name: str) -> Portrait:
     """Return the portrait of a mechanism with the gallery's options; raises what its code raises."""
-    config = example(name, hidden_size=HIDDEN_SIZE, num_heads=NUM_HEADS, embedding_norm=False)
+    return _draw(name, LENGTH)
+
+
+def draw_offsets(name: str) -> Portrait:
+    """Return the portrait of a mechanism on a grid of SIDE x SIDE cells, which its traits must name."""
+    relation = {"name": "grid", "rows": SIDE, "columns": SIDE}
+    return _draw(name, SIDE * SIDE, relation=relation)
+
+
+def _draw(name: str, longest: int, **options: Any) -> Portrait:
+    shape = {"hidden_size": HIDDEN_SIZE, "num_heads": NUM_HEADS, "embedding_norm": False}
+    config = example(name, **shape, **options)
     limit = config.max_length()
-    length = LENGTH if limit is None else min(LENGTH, limit)
+    length = longest if limit is None else min(longest, limit)
     model = MaskedLanguageModel(config, PlainDecoderConfig(), vocab_size=2).double().eval()
     settle(model)
     calls: list[AttentionCall] = []

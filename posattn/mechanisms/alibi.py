@@ -6,25 +6,29 @@ The paper is about causal decoders. In encoders four forms are in use, and they 
 
     symmetric   as above; cannot tell left from right        MosaicBERT, Jina-BERT v2, llama.cpp
     halves      half of the heads see j <= i only, the other half j >= i only, the diagonal in both,
-                slopes of num_heads / 2 used twice            issue 5 of the authors' repository
+                slopes of num_heads / 2 used twice            issue 5 of the authors' repository; FAT5
     separate    own slopes for keys to the left and to the right, nothing hidden; here the slopes to
                 the right are the left ones in reversed order of heads (no published rule exists)
     offset      symmetric, and keys to the left raised by 0.5  DeepMind's randomized positions
 
 Slopes follow the authors' code for any number of heads (`slopes: authors`); `plain` is the paper's
-sentence, a different model unless the number of heads is a power of two. They are not trained;
-`learned_slopes` trains their logarithms, which keeps them positive.
+sentence (attention-gym, fairseq2), a different model unless the number of heads is a power of two;
+`end_to_end` runs from 1/2 to 1/256 whatever the heads (what IBM's foundation-model-stack aims at). At 12
+heads the second slopes are 0.25, 0.397 and 0.322. Slopes are not trained; `learned_slopes` trains their
+logarithms, which keeps them positive.
 """
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, final
+from typing import Literal, final
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, DistanceBias, HeadDirections, VisibilityRule
+from posattn.bias import DistanceBias, HeadDirections, VisibilityRule
 from posattn.mechanisms.base import (
+    DISTANCES,
+    LINE,
     EncoderDims,
     Geometry,
     Mechanism,
@@ -33,7 +37,7 @@ from posattn.mechanisms.base import (
     Traits,
     mechanisms,
 )
-from posattn.positions import Relation, authors_slopes, plain_slopes
+from posattn.positions import authors_slopes, end_to_end_slopes, plain_slopes
 
 
 class ALiBiConfig(MechanismConfig):
@@ -41,12 +45,16 @@ class ALiBiConfig(MechanismConfig):
 
     name: Literal["alibi"] = "alibi"
     variant: Literal["symmetric", "halves", "separate", "offset"] = "symmetric"
-    slopes: Literal["authors", "plain"] = "authors"
+    slopes: Literal["authors", "plain", "end_to_end"] = "authors"
     learned_slopes: bool = False
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_bias=True, knows_direction=self.variant != "symmetric")
+        return Traits(
+            adds_bias=True,
+            knows_direction=self.variant != "symmetric",
+            relations=LINE if self.variant == "halves" else DISTANCES,
+        )
 
     @override
     def problems(self, dims: EncoderDims) -> list[str]:
@@ -70,20 +78,16 @@ class ALiBiConfig(MechanismConfig):
 
     def first_slopes(self, dims: EncoderDims) -> tuple[list[float], list[float]]:
         """Return the slopes of each head for keys to the left and to the right."""
-        rule = authors_slopes if self.slopes == "authors" else plain_slopes
+        rule = {
+            "authors": authors_slopes,
+            "plain": plain_slopes,
+            "end_to_end": end_to_end_slopes,
+        }[self.slopes]
         if self.variant == "halves":
             both = rule(dims.num_heads // 2) * 2
             return both, both
         left = rule(dims.num_heads)
         return left, left[::-1] if self.variant == "separate" else left
-
-
-class Penalty(NamedTuple):
-    """Distances, and the slope of each head to the left and to the right."""
-
-    distance: Relation
-    left: Tensor
-    right: Tensor
 
 
 @final
@@ -103,13 +107,8 @@ class ALiBi(Mechanism[ALiBiConfig]):
                 self.log_slopes_right = nn.Parameter(torch.tensor(right).log())
 
     @override
-    def prepare(self, geometry: Geometry) -> Penalty:
+    def prepare(self, geometry: Geometry) -> DistanceBias:
         left, right = self._slopes(geometry.query_positions.device)
-        return Penalty(geometry.distance, left, right)
-
-    @override
-    def bias(self, site: Site) -> AttentionBias:
-        distance, left, right = site.prepared
         lift = 0.5 if self.config.variant == "offset" else 0.0
 
         def penalty(distance: Tensor, head: Tensor) -> Tensor:
@@ -117,7 +116,13 @@ class ALiBi(Mechanism[ALiBiConfig]):
             slope = torch.where(to_left, left[head], right[head])
             return lift * to_left - slope * distance.abs()
 
-        return DistanceBias("distance", distance, self.dims.num_heads, penalty)
+        heads = self.dims.num_heads
+        return DistanceBias("distance", geometry.relation, heads, penalty, shared=True)
+
+    @override
+    def bias(self, site: Site) -> DistanceBias:
+        prepared: DistanceBias = site.prepared
+        return prepared
 
     @override
     def visibility(self, geometry: Geometry) -> tuple[VisibilityRule, ...]:

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from posattn.admission import class_check
 from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRule
 from posattn.config import FrozenConfig, Many, NamedConfig, open_field
-from posattn.positions import Distances
 from posattn.registry import Registry
+from posattn.relations import Geometry as Geometry
+from posattn.relations import LineRelation, RelationConfig
 from posattn.shapes import Hidden, KeyHeads, QueryHeads, QueryHidden, ValueHeads
 
 
@@ -30,11 +31,17 @@ class EncoderDims(NamedTuple):
     hidden_size: int
     num_heads: int
     norm_eps: float = 1e-12
+    relation: RelationConfig = LineRelation()
 
     @property
     def head_dim(self) -> int:
         """Return the channels per head."""
         return self.hidden_size // self.num_heads
+
+
+ANY_RELATION = ("line", "grid", "distances", "categories")
+DISTANCES = ("line", "distances")
+LINE = ("line",)
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,7 @@ class Traits:
     causal: bool = False  # keys after the query are invisible
     pairwise: bool = True  # False: a logit depends on other visible keys too (CoPE)
     reads_segments: bool = False  # looks at `Geometry.query_segments` and `key_segments`
+    relations: tuple[str, ...] = ("line",)  # the encoder's relations that it reads
 
 
 class Flops(NamedTuple):
@@ -148,48 +156,6 @@ class Places:
         """Return the length of each token's text, which is its largest position plus one."""
         positions, documents = self.positions, self.documents
         return Geometry(positions, positions, None, documents, documents).key_lengths
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """The positions of queries and keys of one forward; they may differ in number and value.
-
-    `reach` is the largest distance, in either direction, where it is known without looking at the
-    positions; padding has position -1 and is invisible. `query_documents` and `key_documents` number
-    the texts of a packed row; None where a row is one text. Segments (token types) are None where all tokens
-    are of the same one, or no mechanism reads them.
-    """
-
-    query_positions: Num[Tensor, "#batch query"]
-    key_positions: Num[Tensor, "#batch key"]
-    reach: int | None = None
-    query_documents: Int[Tensor, "batch query"] | None = None
-    key_documents: Int[Tensor, "batch key"] | None = None
-    query_segments: Int[Tensor, "batch query"] | None = None
-    key_segments: Int[Tensor, "batch key"] | None = None
-
-    @cached_property
-    def distance(self) -> Distances:
-        """Return query position minus key position, as a value: no tensor of all pairs exists yet."""
-        return Distances(self.query_positions, self.key_positions, self.reach)
-
-    @cached_property
-    def query_lengths(self) -> Int[Tensor, "#batch #query"]:
-        """Return the length of each query's text, which is its largest key position plus one."""
-        return self._lengths(self.query_documents)
-
-    @cached_property
-    def key_lengths(self) -> Int[Tensor, "#batch #key"]:
-        """Return the length of each key's text, which is its largest key position plus one."""
-        return self._lengths(self.key_documents)
-
-    def _lengths(self, documents: Int[Tensor, "batch any"] | None) -> Int[Tensor, "#batch #any"]:
-        last = self.key_positions
-        if documents is not None and self.key_documents is not None:
-            same = documents[:, :, None] == self.key_documents[:, None, :]
-            last = last[:, None, :].expand_as(same).masked_fill(~same, -1)
-            return last.amax(dim=-1) + 1
-        return last.amax(dim=-1, keepdim=True) + 1
 
 
 class Heads(NamedTuple):

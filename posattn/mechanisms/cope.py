@@ -8,14 +8,15 @@ A query counts those keys between another key and itself to which its gate opens
 content makes it mean: the third sentence back, the last noun. The table e is each layer's own and shared by
 heads; it is read by the unscaled query, while gates see scaled logits, as in x-transformers.
 
-As published CoPE is causal by construction (`causal: true`): unmasked, the published code counts to the right
-end of the row. For both directions, the default here, c_ij counts the keys from i to j on either side, and
-keys to the right have a table of their own, so that left differs from right. What is invisible (padding,
-other documents, beyond a window) is masked before the sigmoid and never counted. Counting follows
-positions, not indices; only their order matters. Tables start at N(0, initializer_range), at 0 in the
-code. Gates read queries and keys before any rotation, and their product is computed a second time
-for them. A sharper interpolation and mixed heads (`soft_onehot`, `talking_heads` of x-transformers) are
-left out.
+As published CoPE is causal by construction (`causal: true`): unmasked, the published code and
+x-transformers' module count to the right end of the row, another function, which is `count: to_end`: c_ij
+is the sum of g_it over t from j to the end of the text. For both directions, the default here, c_ij
+counts the keys from i to j on either side, and keys to the right have a table of their own, so that left
+differs from right. What is invisible (padding, other documents, beyond a window) is masked before the
+sigmoid and never counted. Counting follows positions, not indices; only their order matters. Tables start
+at N(0, initializer_range), at 0 in the code. Gates read queries and keys before any rotation, and their
+product is computed a second time for them. A sharper interpolation and mixed heads (`soft_onehot`,
+`talking_heads` of x-transformers) are left out.
 """
 
 from collections.abc import Mapping
@@ -47,6 +48,20 @@ class CoPEConfig(MechanismConfig):
     name: Literal["cope"] = "cope"
     max_position: PositiveInt = 64  # rows of each table; larger counts share the last
     causal: bool = False  # later keys are invisible, as published
+    count: Literal["between", "to_end"] = "between"  # which keys: to the query, or to the right end
+
+    @property
+    def has_right(self) -> bool:
+        """Return whether keys to the right have a table of their own."""
+        return not self.causal and self.count == "between"
+
+    @override
+    def problems(self, dims: EncoderDims) -> list[str]:
+        if self.causal and self.count == "to_end":
+            return [
+                "cope count: to_end with causal: true is count: between, since later keys are hidden"
+            ]
+        return []
 
     @override
     def traits(self) -> Traits:
@@ -54,15 +69,16 @@ class CoPEConfig(MechanismConfig):
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
-        tables = "one table" if self.causal else "a table for each side"
+        tables = "a table for each side" if self.has_right else "one table"
+        counted = "between" if self.count == "between" else "from the key to the end of the text"
         return {
-            "positions": f"sums of gates over the keys between, at most {self.max_position - 1}",
+            "positions": f"sums of gates over the keys {counted}, at most {self.max_position - 1}",
             "tables": f"{tables} of {self.max_position} rows, own in each layer, shared by heads",
         }
 
     @override
     def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
-        rows = self.max_position * (1 if self.causal else 2)
+        rows = self.max_position * (2 if self.has_right else 1)
         return Flops(per_sequence=2 * num_queries * dims.hidden_size * (num_keys + rows))
 
 
@@ -73,7 +89,7 @@ class CoPELayer(nn.Module):
         """Build the tables."""
         super().__init__()
         self.left = nn.Embedding(config.max_position, dims.head_dim)
-        if not config.causal:
+        if config.has_right:
             self.right = nn.Embedding(config.max_position, dims.head_dim)
 
 
@@ -113,6 +129,10 @@ class CoPE(Mechanism[CoPEConfig]):
         gates_BHQK = logits_BHQK.to(exact).sigmoid()
         if (visible := site.visibility.pairs) is not None:
             gates_BHQK = gates_BHQK.masked_fill(~visible, 0.0)
+        if self.config.count == "to_end":
+            return DenseBias(
+                "cope", self._scores(query, layer.left, self._to_end(gates_BHQK, order))
+            )
         to_left, to_right = self._counts(gates_BHQK, order)
         left = self._scores(query, layer.left, to_left)
         if self.config.causal:
@@ -126,11 +146,19 @@ class CoPE(Mechanism[CoPEConfig]):
 
     def _counts(self, gates: Logits, order: Order) -> tuple[Logits, Logits]:
         """Return the sum of gates from each key to the query, if it is on the left and on the right."""
-        in_order = gates.gather(-1, _as_index(order.by_position, gates))
-        up_to = in_order.cumsum(-1).gather(-1, _as_index(order.place, gates))  # this key included
+        up_to = self._up_to(gates, order)
         all_left = (gates * order.is_left).sum(-1, keepdim=True)
         not_right = (gates * ~order.is_right).sum(-1, keepdim=True)
         return all_left - (up_to - gates), up_to - not_right
+
+    def _to_end(self, gates: Logits, order: Order) -> Logits:
+        """Return the sum of gates from each key to the right end."""
+        return gates.sum(-1, keepdim=True) - (self._up_to(gates, order) - gates)
+
+    def _up_to(self, gates: Logits, order: Order) -> Logits:
+        """Return the sum of gates from the left end up to each key, included."""
+        in_order = gates.gather(-1, _as_index(order.by_position, gates))
+        return in_order.cumsum(-1).gather(-1, _as_index(order.place, gates))
 
     def _scores(self, query: QueryHeads, table: nn.Embedding, count: Logits) -> Logits:
         """Return the query's score of the table at the counts, interpolated between rows."""

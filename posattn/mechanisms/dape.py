@@ -15,7 +15,7 @@ both directions. A reads queries and keys before any rotation, and is computed a
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, final
+from typing import Literal, final
 
 import torch
 from einops import rearrange
@@ -23,51 +23,30 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, DenseBias, RelativeValues, SumBias, VisibilityRule
+from posattn.bias import AttentionBias, DenseBias, RelativeValues, SumBias
 from posattn.mechanisms.base import (
     EncoderDims,
     Flops,
-    Geometry,
-    Heads,
     InnerMechanismConfig,
-    LayerPattern,
-    Mechanism,
     MechanismConfig,
     Site,
-    Traits,
     mechanisms,
 )
-from posattn.shapes import Hidden, Logits
+from posattn.mechanisms.wrapper import Wrapper, WrapperConfig
+from posattn.shapes import Logits
 
 
-class DAPEConfig(MechanismConfig):
+class DAPEConfig(WrapperConfig):
     """Options of data-adaptive positional encoding."""
-
-    wraps: ClassVar[bool] = True
 
     name: Literal["dape"] = "dape"
     mechanism: InnerMechanismConfig = Field(default={"name": "alibi"}, validate_default=True)
     width: PositiveInt = 32  # of the network's hidden layer
 
     @override
-    def traits(self) -> Traits:
-        traits: Traits = self.mechanism.traits()
-        return traits
-
-    @override
-    def max_length(self) -> int | None:
-        limit: int | None = self.mechanism.max_length()
-        return limit
-
-    @override
-    def memory(self) -> int:
-        memory: int = self.mechanism.memory()
-        return memory
-
-    @override
     def problems(self, dims: EncoderDims) -> list[str]:
         inner: MechanismConfig = self.mechanism
-        problems, traits = inner.problems(dims), inner.traits()
+        problems, traits = super().problems(dims), inner.traits()
         if not traits.adds_bias:
             problems.append(
                 f"dape adapts a bias, but '{inner.name}' adds none to the logits; wrap one that does "
@@ -75,27 +54,19 @@ class DAPEConfig(MechanismConfig):
             )
         if traits.places:
             problems.append(f"dape cannot wrap '{inner.name}', which chooses positions")
-        if inner.layers != LayerPattern():
-            problems.append("layers belong to 'dape', not to the mechanism that it wraps")
         return problems
-
-    @override
-    def softmax_divisor(self, dims: EncoderDims) -> float | None:
-        divisor: float | None = self.mechanism.softmax_divisor(dims)
-        return divisor
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
         return {
-            "wrapped": self.mechanism.name,
-            **self.mechanism.card(dims),
+            **super().card(dims),
             "adapted by": f"a network over logits and bias of all heads, {2 * dims.num_heads} -> "
             f"{self.width} -> {dims.num_heads}, own in each layer",
         }
 
     @override
     def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
-        inner: Flops = self.mechanism.flops(dims, num_queries, num_keys)
+        inner = super().flops(dims, num_queries, num_keys)
         each_pair = 2 * dims.hidden_size + 2 * 3 * dims.num_heads * self.width
         added = num_queries * num_keys * each_pair
         return inner._replace(per_sequence=inner.per_sequence + added)
@@ -121,38 +92,20 @@ class DAPELayer(nn.Module):
 
 @final
 @mechanisms.register("dape")
-class DAPE(Mechanism[DAPEConfig]):
+class DAPE(Wrapper[DAPEConfig]):
     """Another mechanism's bias, and what a network makes of it and of the logits."""
 
     Config = DAPEConfig
 
-    def __init__(self, config: DAPEConfig, dims: EncoderDims) -> None:
-        """Build the wrapped mechanism."""
-        super().__init__(config, dims)
-        wrapped = config.mechanism
-        self.wrapped: Mechanism[Any] = mechanisms.get(wrapped.name)(wrapped, dims)
-
     @override
     def make_layer(self) -> DAPELayer:
-        return DAPELayer(self.config, self.dims, self.wrapped.make_layer())
-
-    @override
-    def embed(self, hidden: Hidden, positions: Tensor) -> Hidden:
-        return self.wrapped.embed(hidden, positions)
-
-    @override
-    def prepare(self, geometry: Geometry) -> Any:
-        return self.wrapped.prepare(geometry)
-
-    @override
-    def rotate(self, heads: Heads, prepared: Any) -> Heads:
-        return self.wrapped.rotate(heads, prepared)
+        return DAPELayer(self.config, self.dims, super().make_layer())
 
     @override
     def bias(self, site: Site) -> AttentionBias:
         layer = site.layer
         assert isinstance(layer, DAPELayer)
-        bias = self.wrapped.bias(replace(site, layer=layer.wrapped))
+        bias = super().bias(replace(site, layer=layer.wrapped))
         assert bias is not None
         logits_BHQK = (site.heads.query * site.scale) @ site.heads.key.mT
         whole_BHQK = bias.materialize().to(logits_BHQK.dtype).expand_as(logits_BHQK)
@@ -162,12 +115,4 @@ class DAPE(Mechanism[DAPEConfig]):
     def relative_values(self, site: Site) -> RelativeValues | None:
         layer = site.layer
         assert isinstance(layer, DAPELayer)
-        return self.wrapped.relative_values(replace(site, layer=layer.wrapped))
-
-    @override
-    def visibility(self, geometry: Geometry) -> tuple[VisibilityRule, ...]:
-        return self.wrapped.visibility(geometry)
-
-    @override
-    def content_term(self) -> str | None:
-        return self.wrapped.content_term()
+        return super().relative_values(replace(site, layer=layer.wrapped))

@@ -13,17 +13,20 @@ Rows: `clipped` (v1) is clamp(distance + k, 0, 2 k - 1), span k, so distances k 
 last row and only -k and beyond the first. `log` (v2, v3) is the log bucket plus span; row 0 is never used.
 
 Against the papers and codes: p2p is the product that the paper leaves out as adding little;
-Microsoft's branch for it cannot run. The scale divides queries, and Q_r, before any product, so
+Microsoft's branch for it cannot run. The scale divides K_r and Q_r before any product, so
 half precision does not overflow. `scale_terms` holds s at a number while terms are switched off,
 which tells the term's effect from the scale's. With `projections: own` (v1), W_kr has no bias and
 W_qr has one; `shared` (v3) uses the layer's own content projections, their biases included.
 `norm_table` (v2, v3) normalises P once per forward. `table_dropout` acts on P afresh in every layer.
-Distances past the largest log bucket stay within it, as in Microsoft's code (see positions/buckets.py).
-`past_end: transformers` gives them what transformers' code does: the last row to the left of a query,
-and to its right row 0, which no shorter text ever trains. `key_bias` gives W_kr of `projections: own` the
-bias that v2 has; it adds the same to all logits of a query, which softmax does not see.
+Distances past the largest log bucket stay within it, as in Microsoft's code (`beyond: held`);
+transformers lets buckets grow and holds the row (`beyond: growing`), so that keys max_distance and more
+to the right of the query read row 0, which training at that length never touched (see
+positions/buckets.py).
+`key_bias` gives W_kr of `projections: own` the bias that v2 has; it adds the same to all logits of a query,
+which softmax does not see.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Literal, NamedTuple, final
 
@@ -34,9 +37,11 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, BucketScores, KeyScores, QueryScores, total_bias
+from posattn.bias import AttentionBias, BucketScores, KeyProducts, QueryProducts, total_bias
 from posattn.config import FrozenConfig
 from posattn.mechanisms.base import (
+    ANY_RELATION,
+    DISTANCES,
     EncoderDims,
     Flops,
     Geometry,
@@ -79,7 +84,7 @@ class LogBuckets(FrozenConfig):
     name: Literal["log"] = "log"
     num_buckets: Annotated[int, Field(ge=2)] = 256  # per direction; half of them exact
     max_distance: PositiveInt = 512
-    past_end: Literal["microsoft", "transformers"] = "microsoft"  # distances past max_distance
+    beyond: Literal["held", "growing"] = "held"  # past the last bucket: Microsoft's, transformers'
 
     @model_validator(mode="after")
     def _reaches_past_the_exact_half(self) -> "LogBuckets":
@@ -97,18 +102,22 @@ class LogBuckets(FrozenConfig):
 
     def largest(self) -> int:
         """Return the distance from which on all are alike."""
-        return self.max_distance
+        if self.beyond == "held":
+            return self.max_distance
+        middle = self.num_buckets // 2  # buckets grow by 1 whenever the distance grows by a factor
+        steps = (self.num_buckets - middle) / max(middle - 1, 1)
+        return math.ceil(middle * ((self.max_distance - 1) / middle) ** steps)
 
     def signed(self, distance: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:
         """Return the bucket as an odd function of the distance."""
-        hold = self.past_end == "microsoft"
-        return log_buckets(distance, self.num_buckets, self.max_distance, hold)
+        held = self.beyond == "held"
+        return log_buckets(distance, self.num_buckets, self.max_distance, held)
 
     def describe(self) -> str:
         """Return the words of the architecture card."""
         return (
             f"log buckets, {self.num_buckets} per direction, exact up to {self.num_buckets // 2}, "
-            f"alike from {self.max_distance} on ({self.past_end}'s form)"
+            f"alike from {self.largest()} on"
         )
 
 
@@ -142,6 +151,10 @@ class DisentangledConfig(MechanismConfig):
         """Return the position terms that are on."""
         return [name for name in ("c2p", "p2c", "p2p") if getattr(self, name)]
 
+    def num_rows(self, dims: EncoderDims) -> int:
+        """Return the rows of the table."""
+        return dims.relation.table_rows(2 * self.buckets.span())
+
     def num_score_terms(self) -> int:
         """Return s, by which head_dim is multiplied in the scale."""
         return self.scale_terms or 1 + len(self.term_names())
@@ -152,7 +165,8 @@ class DisentangledConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_bias=True)
+        relations = DISTANCES if self.p2c_index == "paper" else ANY_RELATION
+        return Traits(adds_bias=True, relations=relations)
 
     @override
     def softmax_divisor(self, dims: EncoderDims) -> float:
@@ -168,17 +182,17 @@ class DisentangledConfig(MechanismConfig):
             "p2c index": f"{self.p2c_index} ("
             + ("row of i - j)" if self.p2c_index == "reference" else "row of j - i)"),
             "scale": f"1 / sqrt({self.num_score_terms()} x {dims.head_dim}){fixed}",
-            "table": f"{2 * self.buckets.span()} x {dims.hidden_size}, one for all layers, {kept}, "
+            "table": f"{self.num_rows(dims)} x {dims.hidden_size}, one for all layers, {kept}, "
             f"{self.projections} projections",
         }
 
     @override
     def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
         reach = min(max(num_queries, num_keys) - 1, self.buckets.largest())
-        rows = min(2 * reach + 1, 2 * self.buckets.span())
-        width = dims.hidden_size
+        rows = dims.relation.reached_rows(2 * self.buckets.span(), 2 * reach + 1)
+        looked_up, width = rows + dims.relation.blank_rows(), dims.hidden_size
         return Flops(
-            per_sequence=2 * rows * width * (self.c2p * num_queries + self.p2c * num_keys),
+            per_sequence=2 * looked_up * width * (self.c2p * num_queries + self.p2c * num_keys),
             per_forward=2 * rows * width * width * sum(self.projected()),
         )
 
@@ -187,9 +201,9 @@ class Rows(NamedTuple):
     """What one forward needs of the table: which rows, and which of them each pair has."""
 
     table: Float[Tensor, "buckets hidden"]
-    signed: Relation  # distance after clipping or bucketing, an odd function of it
-    bucket: Relation  # row of query minus key
-    mirrored: Relation  # row that Q_r is read at: the same, or that of key minus query
+    buckets: tuple[Relation, ...]  # rows of query minus key
+    mirrored: tuple[Relation, ...]  # rows Q_r is read at: the same, or of key minus query
+    signed: Relation | None  # for the paper's index: distance bucketed, an odd function of it
     reach: int  # largest value of `signed`
     low: int  # first row of the whole table
     high: int  # last row of the whole table
@@ -221,7 +235,7 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
     def __init__(self, config: DisentangledConfig, dims: EncoderDims) -> None:
         """Build the table that all layers share."""
         super().__init__(config, dims)
-        self.table = nn.Embedding(2 * config.buckets.span(), dims.hidden_size)
+        self.table = nn.Embedding(config.num_rows(dims), dims.hidden_size)
         if config.norm_table:
             self.table_norm = nn.LayerNorm(dims.hidden_size, eps=dims.norm_eps)
 
@@ -235,18 +249,18 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Rows:
-        signed = geometry.distance.mapped(self.config.buckets.signed)
-        reach = int(self._signed_reach(geometry.distance.largest))
-        span = self.config.buckets.span()
+        relation, signed = self.dims.relation, self.config.buckets.signed
+        span, largest = self.config.buckets.span(), relation.largest(geometry)
+        reach = span if largest is None else int(self._signed_reach(largest))
         low, high = max(span - reach, 0), min(span + reach, 2 * span - 1)
-        bucket = signed.mapped(lambda value: self._row(value) - low)
-        table = self.table.weight[low : high + 1]
+        buckets = relation.buckets(geometry, 2 * span, lambda at: self._row(signed(at)) - low)
+        table = relation.reached(self.table.weight, low, high)
         if self.config.norm_table:
             table = self.table_norm(table)
-        mirrored = bucket
-        if self._is_paper():
-            mirrored = signed.mapped(lambda value: self._row(-value) - low)
-        return Rows(table, signed, bucket, mirrored, reach, low, high)
+        if not self._is_paper():
+            return Rows(table, buckets, buckets, None, reach, low, high)
+        mirrored = relation.buckets(geometry, 2 * span, lambda at: self._row(-signed(at)) - low)
+        return Rows(table, buckets, mirrored, geometry.relation.mapped(signed), reach, low, high)
 
     @override
     def bias(self, site: Site) -> AttentionBias | None:
@@ -255,19 +269,16 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
         needs_key, needs_query = self.config.projected()
         key_HRD = query_HRD = None
         if needs_key:
-            key_HRD = self._project(rows, layer, self._key_proj(site), layer.key_cache)
+            key_HRD = self._project(site, self._key_proj(site), layer.key_cache)
         if needs_query:
-            query_HRD = site.scale * self._project(
-                rows, layer, self._query_proj(site), layer.query_cache
-            )
+            query_HRD = self._project(site, self._query_proj(site), layer.query_cache)
         parts: list[AttentionBias] = []
         if self.config.c2p and key_HRD is not None:
-            scores_BHQR = (heads.query * site.scale) @ key_HRD.mT
-            parts.append(QueryScores("c2p", scores_BHQR, rows.bucket))
+            parts += [QueryProducts("c2p", heads.query, key_HRD, bucket) for bucket in rows.buckets]
         if self.config.p2c and query_HRD is not None:
-            parts.append(KeyScores("p2c", heads.key @ query_HRD.mT, rows.mirrored))
+            parts += [KeyProducts("p2c", heads.key, query_HRD, bucket) for bucket in rows.mirrored]
         if self.config.p2p and key_HRD is not None and query_HRD is not None:
-            parts.append(self._position_to_position(query_HRD, key_HRD, rows))
+            parts += self._position_to_position(query_HRD, key_HRD / site.scale, rows)
         return total_bias(parts)
 
     def _position_to_position(
@@ -275,12 +286,14 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
         query: Float[Tensor, "heads buckets head_dim"],
         key: Float[Tensor, "heads buckets head_dim"],
         rows: Rows,
-    ) -> AttentionBias:
+    ) -> list[AttentionBias]:
+        if rows.signed is None:
+            scores_HR = (query * key).sum(-1)
+            return [BucketScores("p2p", scores_HR, bucket) for bucket in rows.buckets]
         signed = torch.arange(-rows.reach, rows.reach + 1, device=query.device)
-        key_row = self._row(signed) - rows.low
-        query_row = self._row(-signed) - rows.low if self._is_paper() else key_row
+        query_row, key_row = (self._row(side) - rows.low for side in (-signed, signed))
         scores_HR = (query[:, query_row] * key[:, key_row]).sum(-1)
-        return BucketScores("p2p", scores_HR, rows.signed.mapped(lambda value: value + rows.reach))
+        return [BucketScores("p2p", scores_HR, rows.signed.mapped(lambda at: at + rows.reach))]
 
     def _is_paper(self) -> bool:
         return self.config.p2c_index == "paper"
@@ -308,14 +321,19 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
         return projection
 
     def _project(
-        self, rows: Rows, layer: DisentangledLayer, projection: nn.Linear, cache: WeightCache
+        self, site: Site, projection: nn.Linear, cache: WeightCache
     ) -> Float[Tensor, "heads buckets head_dim"]:
+        """Return the scaled projection of the reachable rows."""
+        rows, layer = site.prepared, site.layer
+        assert isinstance(layer, DisentangledLayer)
+
         def compute() -> Tensor:
-            projected: Tensor = projection(layer.dropout(rows.table))
-            return rearrange(projected, "r (h d) -> h r d", h=self.dims.num_heads)
+            projected = site.scale * projection(layer.dropout(rows.table))
+            projected_HRD = rearrange(projected, "r (h d) -> h r d", h=self.dims.num_heads)
+            return self.dims.relation.with_blank(projected_HRD)
 
         if layer.training:  # some optimizers change weights without PyTorch's version counter
             cache.clear()
             return compute()
         weights = [*projection.parameters(), *self.parameters()]
-        return cache.get(weights, compute, key=(rows.low, rows.high))
+        return cache.get(weights, compute, key=(rows.low, rows.high, site.scale))

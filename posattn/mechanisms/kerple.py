@@ -25,6 +25,8 @@ from typing_extensions import override
 
 from posattn.bias import Causal, DistanceBias, VisibilityRule
 from posattn.mechanisms.base import (
+    DISTANCES,
+    LINE,
     EncoderDims,
     Geometry,
     Mechanism,
@@ -61,7 +63,10 @@ class KerpleConfig(MechanismConfig):
     @override
     def traits(self) -> Traits:
         return Traits(
-            adds_bias=True, causal=not self.bidirectional, knows_direction=not self.bidirectional
+            adds_bias=True,
+            causal=not self.bidirectional,
+            knows_direction=not self.bidirectional,
+            relations=DISTANCES if self.bidirectional else LINE,
         )
 
     @override
@@ -114,7 +119,7 @@ class Kerple(Mechanism[KerpleConfig]):
             return -a[head] * distance.abs().to(a.dtype).pow(p[head])
 
         kernel = log_kernel if self.config.kernel == "log" else power_kernel
-        return DistanceBias("distance", geometry.distance, self.dims.num_heads, kernel, shared=True)
+        return DistanceBias("distance", geometry.relation, self.dims.num_heads, kernel, shared=True)
 
     @override
     def bias(self, site: Site) -> DistanceBias:

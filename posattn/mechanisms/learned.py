@@ -6,6 +6,8 @@ RoBERTa (Liu et al. 2019, arXiv:1907.11692):      x_i = token_i + table[p_i + pa
 with p_i = 0, 1, .. counted over real tokens. RoBERTa's released code starts its table after the row
 of the padding id and gives padding that row, so a table of 514 rows with padding_row 1 takes 512
 tokens. In BERT's form padding shares row 0; it is invisible, so that changes no real token.
+On a grid (`encoder.relation`) each cell has a row of the table, and each token in front of the cells
+(ViT, Dosovitskiy et al. 2020, arXiv:2010.11929).
 """
 
 from collections.abc import Mapping
@@ -43,7 +45,17 @@ class LearnedConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_to_input=True, translation_invariant=False)
+        return Traits(adds_to_input=True, translation_invariant=False, relations=("line", "grid"))
+
+    @override
+    def problems(self, dims: EncoderDims) -> list[str]:
+        places = dims.relation.max_length()
+        if places is None or places <= self.max_length():
+            return []
+        return [
+            f"the grid has {places} places, but the learned table takes {self.max_length()}; raise "
+            f"max_positions to {places + self.first_row()}"
+        ]
 
     @override
     def max_length(self) -> int:

@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple, final
 from jaxtyping import Float
 from pydantic import PositiveFloat, PositiveInt, model_validator
 from torch import Tensor, nn
+from torch.nn import functional
 from typing_extensions import override
 
 from posattn.bias import AttentionBias, BucketScores
@@ -66,7 +67,7 @@ class MLPBiasConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_bias=True)
+        return Traits(adds_bias=True, relations=("line", "grid", "distances"))
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
@@ -79,7 +80,8 @@ class MLPBiasConfig(MechanismConfig):
         bound = "no bound" if self.bound is None else f"{self.bound:g} x sigmoid"
         return {
             "positions": f"a network reads {reads[self.coordinate]}, unlimited",
-            "network": f"1{f' -> {width}' * self.depth} -> {dims.num_heads}, {self.activation}"
+            "network": f"{dims.relation.num_axes}{f' -> {width}' * self.depth} -> {dims.num_heads}, "
+            + self.activation
             + (", layer norms" if self.norm else "")
             + f", {bound}, "
             + ("shared by all layers" if self.share == "encoder" else "own in each layer"),
@@ -87,8 +89,9 @@ class MLPBiasConfig(MechanismConfig):
 
     @override
     def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
-        rows, width = 2 * max(num_queries, num_keys) - 1, self.inner_width(dims)
-        network = 2 * rows * width * (1 + (self.depth - 1) * width + dims.num_heads)
+        width, inputs = self.inner_width(dims), dims.relation.num_axes
+        rows = dims.relation.count_values(2 * max(num_queries, num_keys) - 1)
+        network = 2 * rows * width * (inputs + (self.depth - 1) * width + dims.num_heads)
         if self.share == "encoder":
             return Flops(per_prepare=network)
         return Flops(per_forward=network)
@@ -101,7 +104,7 @@ class DistanceNetwork(nn.Module):
         """Build the projections."""
         super().__init__()
         width = config.inner_width(dims)
-        widths = [1] + [width] * config.depth
+        widths = [dims.relation.num_axes] + [width] * config.depth
         self.inner = nn.ModuleList(nn.Linear(before, after) for before, after in pairwise(widths))
         self.norms = nn.ModuleList(
             nn.LayerNorm(width) if config.norm else nn.Identity() for _ in self.inner
@@ -110,9 +113,9 @@ class DistanceNetwork(nn.Module):
         self.output = nn.Linear(width, dims.num_heads, bias=config.output_bias)
         self.bound = config.bound
 
-    def forward(self, coordinate: Float[Tensor, " buckets"]) -> Float[Tensor, "heads buckets"]:
+    def forward(self, coordinate: Float[Tensor, "buckets axes"]) -> Float[Tensor, "heads buckets"]:
         """Return the bias of each head at each coordinate."""
-        states = coordinate[:, None].to(self.output.weight.dtype)
+        states = coordinate.to(self.output.weight.dtype)
         for inner, norm in zip(self.inner, self.norms, strict=True):
             states = self.activation(norm(inner(states)))
         scores: Tensor = self.output(states)
@@ -124,9 +127,10 @@ class DistanceNetwork(nn.Module):
 class Distances(NamedTuple):
     """Coordinates of all distances that occur or the scores there, and which of them each pair has."""
 
-    coordinate: Float[Tensor, " buckets"]
+    coordinate: Float[Tensor, "buckets axes"]
     scores: Float[Tensor, "heads buckets"] | None  # if all layers share them
     bucket: Relation
+    blanks: int  # buckets after those, of pairs without a bias
 
 
 @final
@@ -150,10 +154,10 @@ class MLPBias(Mechanism[MLPBiasConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Distances:
-        values, bucket = geometry.distance.distinct()
-        coordinate = self._coordinate(values.double())
+        found = self.dims.relation.values(geometry)
+        coordinate = self._coordinate(found.values.double())
         scores = self.network(coordinate) if self.config.share == "encoder" else None
-        return Distances(coordinate, scores, bucket)
+        return Distances(coordinate, scores, found.which, found.blanks)
 
     @override
     def bias(self, site: Site) -> AttentionBias:
@@ -161,9 +165,11 @@ class MLPBias(Mechanism[MLPBiasConfig]):
         scores = prepared.scores
         if scores is None:
             scores = site.layer(prepared.coordinate)
-        return BucketScores("distance", scores, prepared.bucket)
+        return BucketScores(
+            "distance", functional.pad(scores, (0, prepared.blanks)), prepared.bucket
+        )
 
-    def _coordinate(self, distance: Float[Tensor, " buckets"]) -> Float[Tensor, " buckets"]:
+    def _coordinate(self, distance: Float[Tensor, "buckets axes"]) -> Float[Tensor, "buckets axes"]:
         if self.config.max_distance is not None:
             spaced = (1.0 + 8.0 * distance.abs() / self.config.max_distance).log2()
             return distance.sign() * spaced / math.log2(8)

@@ -10,7 +10,7 @@ from typing import Literal, final
 
 from typing_extensions import override
 
-from posattn.mechanisms.base import Mechanism, MechanismConfig, Traits, mechanisms
+from posattn.mechanisms.base import ANY_RELATION, Mechanism, MechanismConfig, Traits, mechanisms
 
 
 class NoPositionConfig(MechanismConfig):
@@ -20,7 +20,7 @@ class NoPositionConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(knows_direction=False, knows_position=False)
+        return Traits(relations=ANY_RELATION, knows_direction=False, knows_position=False)
 
 
 @final

@@ -23,37 +23,29 @@ is 2048 there.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, final
+from typing import Literal, final
 
 import torch
 from jaxtyping import Int, Num
 from pydantic import Field, PositiveInt
-from torch import Tensor, nn
+from torch import Tensor
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, RelativeValues, VisibilityRule
 from posattn.errors import IncompatibleParts
 from posattn.mechanisms.base import (
+    LINE,
     EncoderDims,
-    Flops,
-    Geometry,
-    Heads,
     InnerMechanismConfig,
-    LayerPattern,
-    Mechanism,
     MechanismConfig,
     Places,
-    Site,
     Traits,
     mechanisms,
 )
-from posattn.shapes import Hidden
+from posattn.mechanisms.wrapper import Wrapper, WrapperConfig
 
 
-class RandomizedConfig(MechanismConfig):
+class RandomizedConfig(WrapperConfig):
     """Options of randomized positions."""
-
-    wraps: ClassVar[bool] = True
 
     name: Literal["randomized"] = "randomized"
     mechanism: InnerMechanismConfig = Field(default={"name": "rope"}, validate_default=True)
@@ -64,7 +56,7 @@ class RandomizedConfig(MechanismConfig):
     def traits(self) -> Traits:
         inner: Traits = self.mechanism.traits()
         is_invariant = inner.translation_invariant and self.evaluation == "plain"
-        return replace(inner, places=True, translation_invariant=is_invariant)
+        return replace(inner, places=True, translation_invariant=is_invariant, relations=LINE)
 
     @override
     def max_length(self) -> int:
@@ -73,7 +65,7 @@ class RandomizedConfig(MechanismConfig):
     @override
     def problems(self, dims: EncoderDims) -> list[str]:
         inner: MechanismConfig = self.mechanism
-        problems, limit = inner.problems(dims), inner.max_length()
+        problems, limit = super().problems(dims), inner.max_length()
         if not inner.traits().knows_position:
             problems.append(f"randomized positions change nothing in '{inner.name}'")
         if not inner.traits().pairwise:
@@ -87,20 +79,12 @@ class RandomizedConfig(MechanismConfig):
             )
         if inner.memory():
             problems.append("randomized positions have no memory; set memory_length to 0")
-        if inner.layers != LayerPattern():
-            problems.append("layers belong to 'randomized', not to the mechanism that it wraps")
         return problems
-
-    @override
-    def softmax_divisor(self, dims: EncoderDims) -> float | None:
-        divisor: float | None = self.mechanism.softmax_divisor(dims)
-        return divisor
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
         return {
-            "wrapped": self.mechanism.name,
-            **self.mechanism.card(dims),
+            **super().card(dims),
             "positions in training": f"sorted random subset of 0 to {self.max_position - 1}, one draw "
             "per forward",
             "positions in evaluation": "counted from 0"
@@ -108,28 +92,13 @@ class RandomizedConfig(MechanismConfig):
             else f"spread evenly over 0 to {self.max_position - 1}",
         }
 
-    @override
-    def flops(self, dims: EncoderDims, num_queries: int, num_keys: int) -> Flops:
-        flops: Flops = self.mechanism.flops(dims, num_queries, num_keys)
-        return flops
-
 
 @final
 @mechanisms.register("randomized")
-class Randomized(Mechanism[RandomizedConfig]):
+class Randomized(Wrapper[RandomizedConfig]):
     """Another mechanism, which in training sees the tokens at random places in order."""
 
     Config = RandomizedConfig
-
-    def __init__(self, config: RandomizedConfig, dims: EncoderDims) -> None:
-        """Build the wrapped mechanism."""
-        super().__init__(config, dims)
-        wrapped = config.mechanism
-        self.wrapped: Mechanism[Any] = mechanisms.get(wrapped.name)(wrapped, dims)
-
-    @override
-    def make_layer(self) -> nn.Module:
-        return self.wrapped.make_layer()
 
     @override
     def place(self, places: Places) -> Num[Tensor, "#batch length"]:
@@ -141,34 +110,6 @@ class Randomized(Mechanism[RandomizedConfig]):
         self._check(lengths)
         spread = (2 * positions + 1) * self.config.max_position // (2 * lengths.clamp(min=1))
         return spread.masked_fill(positions < 0, -1)
-
-    @override
-    def embed(self, hidden: Hidden, positions: Int[Tensor, "#batch length"]) -> Hidden:
-        return self.wrapped.embed(hidden, positions)
-
-    @override
-    def prepare(self, geometry: Geometry) -> Any:
-        return self.wrapped.prepare(geometry)
-
-    @override
-    def rotate(self, heads: Heads, prepared: Any) -> Heads:
-        return self.wrapped.rotate(heads, prepared)
-
-    @override
-    def bias(self, site: Site) -> AttentionBias | None:
-        return self.wrapped.bias(site)
-
-    @override
-    def relative_values(self, site: Site) -> RelativeValues | None:
-        return self.wrapped.relative_values(site)
-
-    @override
-    def visibility(self, geometry: Geometry) -> tuple[VisibilityRule, ...]:
-        return self.wrapped.visibility(geometry)
-
-    @override
-    def content_term(self) -> str | None:
-        return self.wrapped.content_term()
 
     def _drawn(self, places: Places) -> Int[Tensor, "#batch length"]:
         positions, limit = places.positions, self.config.max_position

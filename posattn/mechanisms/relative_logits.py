@@ -23,8 +23,10 @@ from torch import nn
 from torch.nn import functional
 from typing_extensions import override
 
-from posattn.bias import AttentionBias, Causal, QueryScores, VisibilityRule
+from posattn.bias import AttentionBias, Causal, QueryProducts, VisibilityRule
 from posattn.mechanisms.base import (
+    DISTANCES,
+    LINE,
     EncoderDims,
     Flops,
     Geometry,
@@ -52,7 +54,8 @@ class RelativeLogitsConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_bias=True, causal=self.causal)
+        relations = LINE if self.causal else DISTANCES
+        return Traits(adds_bias=True, causal=self.causal, relations=relations)
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
@@ -94,9 +97,9 @@ class RelativeLogits(Mechanism[RelativeLogitsConfig]):
     @override
     def prepare(self, geometry: Geometry) -> tuple[Relation, int]:
         """Return the row of each pair among those that can occur, and the largest distance."""
-        limit = min(geometry.distance.largest, self.config.extent)
+        limit = min(geometry.relation.largest, self.config.extent)
         lowest = -1 if self.config.causal else -limit
-        return geometry.distance.mapped(lambda value: value.clamp(lowest, limit) - lowest), limit
+        return geometry.relation.mapped(lambda value: value.clamp(lowest, limit) - lowest), limit
 
     @override
     def bias(self, site: Site) -> AttentionBias:
@@ -109,8 +112,8 @@ class RelativeLogits(Mechanism[RelativeLogitsConfig]):
         profiles_RD = profiles_RD[first : first + self.config.rows(limit)]
         mixture = layer.mixture_proj(site.query_hidden)
         mixture_BHQD = rearrange(mixture, "b q (h d) -> b h q d", h=self.dims.num_heads)
-        scores_BHQR = mixture_BHQD @ profiles_RD.mT.to(mixture.dtype)
-        return QueryScores("relative", scores_BHQR, bucket)
+        profiles_HRD = profiles_RD.to(mixture.dtype)[None].expand(self.dims.num_heads, -1, -1)
+        return QueryProducts("relative", mixture_BHQD, profiles_HRD, bucket)
 
     @override
     def visibility(self, geometry: Geometry) -> tuple[VisibilityRule, ...]:

@@ -26,6 +26,17 @@ floor and ceil, as an option of transformers does. As in both released codes of 
 the r / 2 pairs while its upper end is held within r - 1. The length that dynamic_ntk reads is each
 text's own (its largest position plus one), afresh in every forward and remembered by nothing;
 transformers takes the longest of the batch and keeps it for shorter texts that follow.
+
+On a grid (`encoder.relation`) some pairs turn with the row and the others with the column (axial):
+
+    split        the first half of the pairs turn by the row, the second by the column, each half with
+                 the frequencies of r / 2 channels      SAM 2, DINOv3, Qwen2-VL and timm's "cat" forms
+    alternating  one series of r channels dealt out in turn: rows have t = 0, 2, .., columns t = 1, 3, ..;
+                 rows come first in the channels        Pixtral
+
+Row before column is `encoder.relation.first: row`; SAM 2 has columns first. Rows and columns are counted from
+0; DINOv3 scales them to -1 .. 1 and multiplies by 2 pi, which changes logits between cells like a
+`linear` factor of side / (4 pi). Tokens in no cell are not turned, as in DINOv3; they see cells absolutely.
 """
 
 import math
@@ -33,6 +44,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias, final
 
+import torch
 from jaxtyping import Float, Int, Num
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
@@ -202,6 +214,7 @@ class RotaryConfig(MechanismConfig):
     fraction: Annotated[float, Field(gt=0, le=1)] = 1.0  # of each head's channels that are rotated
     rotate_value: bool = False
     scaling: Scaling | None = None  # of angles, to texts longer than those of training
+    axes: Literal["split", "alternating"] | None = None  # on a grid: which pairs follow which axis
 
     def rotated(self, dims: EncoderDims) -> int:
         """Return the number of rotated channels per head."""
@@ -210,17 +223,29 @@ class RotaryConfig(MechanismConfig):
     @override
     def traits(self) -> Traits:
         reads_length = self.scaling is not None and self.scaling.reads_length
-        return Traits(rotates=True, translation_invariant=not (self.rotate_value or reads_length))
+        return Traits(
+            rotates=True,
+            translation_invariant=not (self.rotate_value or reads_length),
+            relations=("line",) if reads_length else ("line", "grid"),
+        )
 
     @override
     def problems(self, dims: EncoderDims) -> list[str]:
-        rotated, scaling = self.rotated(dims), self.scaling
-        if rotated and rotated % 2 == 0:
-            return [] if scaling is None else scaling.problems(rotated, self.base)
+        rotated, scaling, axes = self.rotated(dims), self.scaling, dims.relation.num_axes
+        if self.axes is not None and axes == 1:
+            return [f"rope axes: {self.axes} has one axis only on a line; use relation: grid"]
+        if rotated and rotated % (2 * axes) == 0:
+            return [] if scaling is None else scaling.problems(self.series(dims), self.base)
+        wanted = "an even, positive number" if axes == 1 else f"a positive multiple of {2 * axes}"
         return [
             f"rope rotates pairs of channels, but fraction {self.fraction:g} of head_dim "
-            f"{dims.head_dim} is {rotated}; choose an even, positive number of channels"
+            f"{dims.head_dim} is {rotated}; choose {wanted} of channels"
         ]
+
+    def series(self, dims: EncoderDims) -> int:
+        """Return the number of channels that one series of frequencies is made for."""
+        rotated = self.rotated(dims)
+        return rotated if self.axes == "alternating" else rotated // dims.relation.num_axes
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
@@ -229,6 +254,10 @@ class RotaryConfig(MechanismConfig):
             "positions": f"rotation of {what}, base {self.base:g}, unlimited",
             "rotated channels": f"{self.rotated(dims)} of {dims.head_dim} per head, {self.layout}",
         }
+        if dims.relation.num_axes > 1:
+            lines["axes"] = (
+                f"{self.axes or 'split'}, {self.series(dims) // 2} frequencies in a series"
+            )
         return lines if self.scaling is None else {**lines, "scaling": self.scaling.words()}
 
 
@@ -270,10 +299,15 @@ class RotaryPositions(Mechanism[RotaryConfig]):
     def _angles(
         self, positions: Num[Tensor, "batch length"], lengths: Lengths
     ) -> Float[Tensor, "batch 1 length pairs"]:
-        rotated, base = self.config.rotated(self.dims), self.config.base
-        scaling = self.config.scaling
+        width, base, scaling = self.config.series(self.dims), self.config.base, self.config.scaling
         if scaling is None:
-            frequency = inverse_frequencies(rotated // 2, rotated, base)
+            frequency = inverse_frequencies(width // 2, width, base)
         else:
-            frequency = scaling.frequencies(rotated, base, lengths)
-        return angles(positions, frequency)[:, None]
+            frequency = scaling.frequencies(width, base, lengths)
+        places = self.dims.relation.places(positions)
+        along = places.coordinates.unbind(-1)
+        if self.config.axes == "alternating":
+            turns = [angles(at, frequency[axis :: len(along)]) for axis, at in enumerate(along)]
+        else:
+            turns = [angles(at, frequency) for at in along]
+        return places.kept(torch.cat(turns, dim=-1))[:, None]

@@ -9,6 +9,10 @@ multiply token embeddings by sqrt(hidden_size): that is the encoder's `embedding
 initialisation, tokens of standard deviation 0.02 against unit sinusoids are 1 to 35, so `scale` is
 part of the experiment. `learned_scale` makes it one trained number (Hua et al. 2022 and Geiping and
 Goldstein 2022 start it at hidden_size ** -0.5).
+
+On a grid (`encoder.relation`) the first half of the channels are the sinusoids of the row and the second
+those of the column, each hidden_size / 2 wide (MAE, He et al. 2021, arXiv:2111.06377, with `order:
+concatenated` and `encoder.relation.first: column`). Tokens in no cell get zeros, as its [CLS] does.
 """
 
 from collections.abc import Mapping
@@ -36,13 +40,23 @@ class SinusoidalConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_to_input=True, translation_invariant=False)
+        return Traits(adds_to_input=True, translation_invariant=False, relations=("line", "grid"))
+
+    @override
+    def problems(self, dims: EncoderDims) -> list[str]:
+        axes = dims.relation.num_axes
+        if dims.hidden_size % axes == 0:
+            return []
+        return [
+            f"sinusoids of {axes} axes share hidden_size {dims.hidden_size} evenly; make it even"
+        ]
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
         kind = "learned from" if self.learned_scale else "fixed at"
         return {
-            "positions": f"sinusoids, {self.order}, base {self.base:g}, unlimited",
+            "positions": f"sinusoids, {self.order}, base {self.base:g}, unlimited"
+            + (", half of the channels for each axis" if dims.relation.num_axes > 1 else ""),
             "amplitude": f"{kind} {self.scale:g}",
         }
 
@@ -62,8 +76,10 @@ class SinusoidalPositions(Mechanism[SinusoidalConfig]):
 
     @override
     def embed(self, hidden: Hidden, positions: Int[Tensor, "#batch length"]) -> Hidden:
-        table = sinusoids(
-            positions.clamp(min=0), self.dims.hidden_size, self.config.base, self.config.order
-        )
-        scale = self.scale if self.config.learned_scale else self.config.scale
+        places, config = self.dims.relation.places(positions.clamp(min=0)), self.config
+        along = places.coordinates.unbind(-1)
+        width = self.dims.hidden_size // len(along)
+        parts = [sinusoids(at, width, config.base, config.order) for at in along]
+        table = places.kept(torch.cat(parts, dim=-1))
+        scale = self.scale if config.learned_scale else config.scale
         return hidden + (scale * table).to(hidden.dtype)

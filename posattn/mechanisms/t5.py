@@ -23,8 +23,10 @@ from pydantic import Field, PositiveInt, model_validator
 from torch import nn
 from typing_extensions import override
 
-from posattn.bias import BucketScores, Causal, VisibilityRule
+from posattn.bias import AttentionBias, BucketScores, Causal, VisibilityRule, total_bias
 from posattn.mechanisms.base import (
+    ANY_RELATION,
+    LINE,
     EncoderDims,
     Geometry,
     Mechanism,
@@ -65,7 +67,22 @@ class T5Config(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_bias=True, causal=not self.bidirectional)
+        relations = ANY_RELATION if self.bidirectional else LINE
+        return Traits(adds_bias=True, causal=not self.bidirectional, relations=relations)
+
+    @override
+    def problems(self, dims: EncoderDims) -> list[str]:
+        exact = self.num_buckets // 2
+        if self.is_split(dims) or self.max_distance > exact:
+            return []
+        return [
+            f"max_distance {self.max_distance} leaves no room for log buckets beyond the {exact} exact "
+            "ones of distances that are never negative; raise it, or lower num_buckets"
+        ]
+
+    def is_split(self, dims: EncoderDims) -> bool:
+        """Return whether half of the buckets are for negative distances."""
+        return self.bidirectional and dims.relation.has_sign()
 
     @override
     def softmax_divisor(self, dims: EncoderDims) -> float | None:
@@ -74,15 +91,19 @@ class T5Config(MechanismConfig):
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
         sides = "both directions" if self.bidirectional else "keys to the left only, causal"
+        if self.bidirectional and not self.is_split(dims):
+            sides = "distances from 0 on"
+        exact = self.num_buckets // (4 if self.is_split(dims) else 2)
         scale = (
             "1 (queries and keys are not scaled)"
             if self.scale == "none"
             else (f"1 / sqrt({dims.head_dim})")
         )
         return {
-            "positions": f"{self.num_buckets} buckets for {sides}, exact below {self.num_exact()}, "
+            "positions": f"{self.num_buckets} buckets for {sides}, exact below {exact}, "
             f"alike from {self.max_distance} on",
-            "table": f"{self.num_buckets} x {dims.num_heads}, one for all layers",
+            "table": f"{dims.relation.table_rows(self.num_buckets)} x {dims.num_heads}, one for all "
+            "layers",
             "scale": scale,
         }
 
@@ -97,21 +118,23 @@ class T5Bias(Mechanism[T5Config]):
     def __init__(self, config: T5Config, dims: EncoderDims) -> None:
         """Build the table that all layers share."""
         super().__init__(config, dims)
-        self.table = nn.Embedding(config.num_buckets, dims.num_heads)
+        rows = dims.relation.table_rows(config.num_buckets)
+        self.table = nn.Embedding(rows, dims.num_heads)
 
     @override
-    def prepare(self, geometry: Geometry) -> BucketScores:
-        config = self.config
-        bucket = geometry.distance.mapped(
-            lambda distance: t5_buckets(
-                distance, config.num_buckets, config.max_distance, config.bidirectional
-            )
+    def prepare(self, geometry: Geometry) -> AttentionBias | None:
+        config, relation, split = self.config, self.dims.relation, self.config.is_split(self.dims)
+        buckets = relation.buckets(
+            geometry,
+            config.num_buckets,
+            lambda distance: t5_buckets(distance, config.num_buckets, config.max_distance, split),
         )
-        return BucketScores("distance", self.table.weight.T, bucket, shared=True)
+        scores = relation.with_blank(self.table.weight).T
+        return total_bias([BucketScores("distance", scores, rows, shared=True) for rows in buckets])
 
     @override
-    def bias(self, site: Site) -> BucketScores:
-        prepared: BucketScores = site.prepared
+    def bias(self, site: Site) -> AttentionBias | None:
+        prepared: AttentionBias | None = site.prepared
         return prepared
 
     @override

@@ -36,11 +36,13 @@ from posattn.bias import (
     BucketScores,
     Causal,
     DenseBias,
-    QueryScores,
+    QueryProducts,
     SumBias,
     VisibilityRule,
 )
 from posattn.mechanisms.base import (
+    DISTANCES,
+    LINE,
     EncoderDims,
     Flops,
     Geometry,
@@ -68,8 +70,13 @@ class TransformerXLConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        causal = not self.bidirectional
-        return Traits(adds_bias=True, causal=causal, reads_segments=self.segment_term)
+        relations = DISTANCES if self.bidirectional and not self.memory_length else LINE
+        return Traits(
+            adds_bias=True,
+            causal=not self.bidirectional,
+            reads_segments=self.segment_term,
+            relations=relations,
+        )
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:
@@ -161,10 +168,10 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Distances:
-        reach = geometry.distance.largest
+        reach = geometry.relation.largest
         if self.config.clamp_distance is not None:
             reach = min(reach, self.config.clamp_distance)
-        bucket = geometry.distance.mapped(lambda distance: clipped(distance, reach) + reach)
+        bucket = geometry.relation.mapped(lambda distance: clipped(distance, reach) + reach)
         rows = torch.arange(-reach, reach + 1, device=geometry.query_positions.device)
         width = self.dims.hidden_size
         table = sinusoids(rows, width, self.config.base, "concatenated")
@@ -177,12 +184,11 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
         shared = layer.global_biases if self.config.untie else self.global_biases
         table_HRD = self._project(site.prepared.table, layer)
         content_HD, distance_HD = shared.content.weight, shared.distance.weight
-        query_BHQR = (heads.query * site.scale) @ table_HRD.mT
         key_BH1K = torch.einsum("hd,bhkd->bhk", content_HD * site.scale, heads.key)[:, :, None]
         bucket_HR = torch.einsum("hd,hrd->hr", distance_HD * site.scale, table_HRD)
         bucket = site.prepared.bucket
         terms: list[AttentionBias] = [
-            QueryScores("b", query_BHQR, bucket),
+            QueryProducts("b", heads.query, table_HRD * site.scale, bucket),
             DenseBias("c", key_BH1K),
             BucketScores("d", bucket_HR, bucket),
         ]
@@ -205,8 +211,7 @@ class TransformerXL(Mechanism[TransformerXLConfig]):
     ) -> AttentionBias:
         both_HSD = rearrange(layer.segments.weight, "s (h d) -> h s d", h=self.dims.num_heads)
         query_BHQD = site.heads.query + biases.segment.weight[:, None]
-        scores_BHQS = (query_BHQD * site.scale) @ both_HSD.mT
-        return QueryScores("e", scores_BHQS, site.prepared.differs)
+        return QueryProducts("e", query_BHQD, both_HSD * site.scale, site.prepared.differs)
 
     def _project(
         self, table: Float[Tensor, "buckets hidden"], layer: TransformerXLLayer

@@ -2,6 +2,10 @@
 
 from posattn.positions.buckets import log_buckets as log_buckets
 from posattn.positions.buckets import t5_buckets as t5_buckets
+from posattn.positions.composed import Apart as Apart
+from posattn.positions.composed import Joint as Joint
+from posattn.positions.counting import counted_positions as counted_positions
+from posattn.positions.counting import document_positions as document_positions
 from posattn.positions.distances import clipped as clipped
 from posattn.positions.distances import distances as distances
 from posattn.positions.frequencies import Order as Order
@@ -10,6 +14,7 @@ from posattn.positions.frequencies import inverse_frequencies as inverse_frequen
 from posattn.positions.frequencies import sinusoids as sinusoids
 from posattn.positions.relations import Distances as Distances
 from posattn.positions.relations import GivenPairs as GivenPairs
+from posattn.positions.relations import IntegerFunction as IntegerFunction
 from posattn.positions.relations import OfDistance as OfDistance
 from posattn.positions.relations import PairFunction as PairFunction
 from posattn.positions.relations import Relation as Relation
@@ -20,4 +25,5 @@ from posattn.positions.rotary_scaling import yarn_range as yarn_range
 from posattn.positions.rotation import PairLayout as PairLayout
 from posattn.positions.rotation import turned_pairs as turned_pairs
 from posattn.positions.slopes import authors_slopes as authors_slopes
+from posattn.positions.slopes import end_to_end_slopes as end_to_end_slopes
 from posattn.positions.slopes import plain_slopes as plain_slopes

@@ -8,28 +8,28 @@ from torch import Tensor
 
 
 def log_buckets(
-    distance: Int[Tensor, "*any"], num_buckets: int, max_distance: int, hold: bool = True
+    distance: Int[Tensor, "*any"], num_buckets: int, max_distance: int, held: bool = True
 ) -> Int[Tensor, "*any"]:
     """Return the signed log bucket of DeBERTa v2/v3, an odd function of the distance.
 
     With middle = num_buckets // 2, a distance d with |d| <= middle is its own bucket; beyond, it is
     sign(d) * (middle + ceil(ln(|d| / middle) / ln((max_distance - 1) / middle) * (middle - 1))).
-    With `hold`, distances are first held within -(max_distance - 1)..max_distance - 1, as Microsoft's
-    code does, and the result lies within -(num_buckets - 1)..num_buckets - 1. Transformers' code holds
-    nothing: there, distances past the maximum give ever larger buckets.
+    Distances are first held within -(max_distance - 1)..max_distance - 1, as Microsoft's code does, and the
+    result lies within -(num_buckets - 1)..num_buckets - 1. Transformers' code does not hold them (`held`
+    False), and buckets go on growing.
 
     Source: microsoft/DeBERTa, DeBERTa/deberta/da_utils.py (2023-03-25).
     """
     middle = num_buckets // 2
-    held = distance.clamp(1 - max_distance, max_distance - 1) if hold else distance
-    size = held.abs()
+    near = distance.clamp(1 - max_distance, max_distance - 1) if held else distance
+    size = near.abs()
     ratio = torch.log(size.clamp(min=middle).double() / middle) / math.log(
         (max_distance - 1) / middle
     )
     # The quotient of two logarithms may miss a whole number by a rounding error, in either
     # direction; 1e-9 is far below the spacing of true values and far above that error.
     far = middle + torch.ceil(ratio * (middle - 1) - 1e-9).to(distance.dtype)
-    return torch.where(size <= middle, held, far * held.sign())
+    return torch.where(size <= middle, near, far * near.sign())
 
 
 def t5_buckets(

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TypeAlias, final, no_type_check
 
 import torch
-from jaxtyping import Int, Num
+from jaxtyping import Int, Num, Shaped
 from torch import Tensor
 from typing_extensions import override
 
@@ -141,7 +141,7 @@ class Distances(Relation):
 
     @override
     def at(self) -> PairFunction:
-        query, key = _per_token(self.query_positions), _per_token(self.key_positions)
+        query, key = per_token(self.query_positions), per_token(self.key_positions)
 
         @no_type_check
         def distance(b: Tensor, i: Tensor, j: Tensor) -> Tensor:
@@ -226,7 +226,10 @@ def _look_up(values: Pairs) -> PairFunction:
     return found
 
 
-def _per_token(values: Num[Tensor, "#batch length"]) -> Callable[[Tensor, Tensor], Tensor]:
+def per_token(
+    values: Shaped[Tensor, "#batch length"],
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return (batch, index) -> the value of that token, for tensors that broadcast."""
     batches = values.shape[0]
 
     @no_type_check

@@ -16,6 +16,11 @@ def authors_slopes(num_heads: int) -> list[float]:
     return plain_slopes(lower) + plain_slopes(2 * lower)[0::2][: num_heads - lower]
 
 
+def end_to_end_slopes(num_heads: int) -> list[float]:
+    """Return the geometric series from 1 / 2 to 1 / 256, both included; one head has 1 / 2."""
+    return [2.0 ** (-1.0 - 7.0 * k / max(num_heads - 1, 1)) for k in range(num_heads)]
+
+
 def plain_slopes(num_heads: int) -> list[float]:
     """Return the geometric series 2 ** (-8 k / num_heads), k = 1 .. num_heads: the paper's sentence."""
     return [2.0 ** (-8.0 * k / num_heads) for k in range(1, num_heads + 1)]

@@ -36,9 +36,8 @@ def _too_long(
     encoder: EncoderConfig, decoder: DecoderConfig, data: DataConfig
 ) -> list[tuple[KeyPath, str]]:
     length = data.max_length
-    limits = [
-        (f"encoder.mechanism '{part.name}' takes at most", part.max_length())
-        for part in encoder.mechanism
+    limits: list[tuple[str, int | None]] = [
+        (f"encoder.{name} takes at most", limit) for name, limit in encoder.limits()
     ]
     injects = f"decoder '{decoder.name}' injects positions for at most"
     limits.append((injects, decoder.max_length()))

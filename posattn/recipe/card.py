@@ -39,6 +39,7 @@ def _encoder(encoder: EncoderConfig) -> dict[str, str | int]:
         "dropout": f"hidden {encoder.hidden_dropout:g}, attention {encoder.attention_dropout:g}",
         "segments": encoder.segments,
         "scale": _scale(encoder),
+        "relation": encoder.relation.describe(),
     }
     if encoder.token_rows is not None:
         lines["token table"] = f"{encoder.token_rows:,} rows, whatever the tokenizer has"

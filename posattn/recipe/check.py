@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from posattn.encoder.model import MaskedLanguageModel, position_parameters
+from posattn.errors import IncompatibleParts
 from posattn.recipe.build import build_on_meta
 from posattn.recipe.schema import Recipe
 from posattn.training.forward import autocast
@@ -34,7 +35,9 @@ def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe
     """Return the model's counts and backends; raise `BackendRefusal` with reasons if it cannot run.
 
     The backends are asked on this machine, on the device and in the precision that training would use.
+    Raises `IncompatibleParts` if the encoder needs a relation for every text, which no corpus gives.
     """
+    check_inputs(recipe)
     model = build_on_meta(recipe, vocab_size)
     if recipe.train.start is not None:
         check_start(model, recipe.train.start)
@@ -46,6 +49,16 @@ def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe
         embedding_parameters=model.encoder.tokens.weight.numel(),
         backends=_backends_in_use(recipe, build_on_meta(recipe, TRIAL_VOCABULARY)),
     )
+
+
+def check_inputs(recipe: Recipe) -> None:
+    """Raise `IncompatibleParts` if the encoder needs more than the tokens of a text."""
+    relation = recipe.encoder.relation
+    if relation.is_given:
+        raise IncompatibleParts(
+            f"encoder.relation '{relation.name}' is given with every forward, and text comes without; "
+            "train such a model in Python, as docs/beyond_a_sequence.md shows, or use line or grid"
+        )
 
 
 def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, ...]:

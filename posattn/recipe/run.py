@@ -7,6 +7,7 @@ from torch import nn
 
 from posattn.encoder.model import MaskedLanguageModel, position_parameters
 from posattn.recipe.build import build
+from posattn.recipe.check import check_inputs
 from posattn.recipe.schema import Recipe, dump_recipe
 from posattn.training.batches import Batch, BatchStream, validation_batches
 from posattn.training.loop import train_run
@@ -18,7 +19,11 @@ VALIDATION_SEED = 0
 
 
 def training_job(recipe: Recipe) -> TrainingJob:
-    """Return the run that a recipe describes; text and model are made when it starts."""
+    """Return the run that a recipe describes; text and model are made when it starts.
+
+    Raises `IncompatibleParts` if the encoder needs more than the tokens of a text.
+    """
+    check_inputs(recipe)
     return TrainingJob(
         recipe_text=dump_recipe(recipe),
         config=recipe.train,

@@ -51,7 +51,7 @@ def check_relative_values_as_eager(backend: AttentionBackend) -> None:
     for name, visibility in visibilities(shape):
         numbers = Numbers()
         table = numbers.leaf("table", NUM_BUCKETS, shape.head_dim)
-        values = RelativeValues(table, shape.bucket())
+        values = RelativeValues(table, (shape.bucket(),))
         call = numbers.call(shape, make_bias("query scores", numbers, shape), visibility, values)
         _compare(backend, call, numbers, f"relative values, visible '{name}'")
 

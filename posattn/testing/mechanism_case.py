@@ -146,6 +146,12 @@ class MechanismCase:
         generator = named_generator(self.seed, f"ids {batch} {length}")
         return torch.randint(1, VOCAB_SIZE, (batch, self.length(length)), generator=generator)
 
+    def segments(self, ids: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"] | None:
+        """Return two segments in each row, or None if the mechanism reads none."""
+        if not self.traits.reads_segments:
+            return None
+        return (torch.arange(ids.shape[1]) % 3 == 1).long().expand_as(ids)
+
     def hidden(self, batch: int, length: int, dtype: torch.dtype = torch.float64) -> Hidden:
         """Return random states."""
         generator = named_generator(self.seed, f"hidden {batch} {length}")

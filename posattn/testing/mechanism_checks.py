@@ -7,6 +7,7 @@ from posattn.testing import (
     number_checks,
     option_checks,
     position_checks,
+    relation_checks,
     state_checks,
     statement_checks,
 )
@@ -94,4 +95,8 @@ def _promised(case: MechanismCase) -> list[MechanismCheck]:
         if traits.causal
         else position.check_later_tokens_are_visible
     )
+    if set(traits.relations) - {"line"}:
+        promised.append(relation_checks.check_the_declared_relations_reach_the_output)
+        promised.append(relation_checks.check_numbering_tokens_anew_permutes_the_output)
+        promised.append(relation_checks.check_relations_of_selected_places_equal_those_of_all)
     return promised

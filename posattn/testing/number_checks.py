@@ -83,14 +83,16 @@ def check_every_parameter_learns(case: MechanismCase) -> None:
     """
     model = case.model().train()
     ids, visible = _padded_ids(case)
-    logits = model(ids, visible=visible).logits[visible]
+    segments = case.segments(ids)
+    logits = model(ids, visible=visible, segments=segments).logits[visible]
     torch.autograd.backward([torch.nn.functional.cross_entropy(logits, ids[visible])])
     for name, parameter in model.named_parameters():
         ensure(parameter.grad is not None, f"{name} gets no gradient")
         assert parameter.grad is not None
         ensure_finite(parameter.grad, f"gradient of {name}")
     # what adds the same to all keys of a query cancels in the softmax, so scores count as well
-    scores = [term for terms in model.score_terms(ids, visible=visible) for term in terms.values()]
+    layers = model.score_terms(ids, visible=visible, segments=segments)
+    scores = [term for terms in layers for term in terms.values()]
     torch.autograd.backward([sum((term.square().sum() for term in scores), torch.zeros(()))])
     of_position = position_parameters(model)
     for name, parameter in model.named_parameters():

@@ -20,7 +20,7 @@ WITH_VALUES = AttentionCall(
     STATES,
     0.5,
     relative_values=RelativeValues(
-        torch.ones(1, 4), GivenPairs(torch.zeros(1, 2, 2, dtype=torch.long))
+        torch.ones(1, 4), (GivenPairs(torch.zeros(1, 2, 2, dtype=torch.long)),)
     ),
 )
 

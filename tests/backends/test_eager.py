@@ -48,7 +48,7 @@ def call() -> AttentionCall:
         scale=0.3,
         bias=bias,
         visibility=Visibility((Padding(keys), Causal(distance))),
-        relative_values=RelativeValues(random(R, D), bucket),
+        relative_values=RelativeValues(random(R, D), (bucket,)),
     )
 
 
@@ -61,7 +61,7 @@ def loops(call: AttentionCall) -> list[list[list[list[float]]]]:
     bias = call.bias.materialize().expand(B, H, Q, K).tolist()
     visible = call.visibility.pairs.expand(B, H, Q, K).tolist()
     table = call.relative_values.table.tolist()
-    bucket = call.relative_values.bucket.pairs[0].tolist()
+    bucket = call.relative_values.buckets[0].pairs[0].tolist()
     output = torch.zeros(B, H, Q, D, dtype=torch.float64).tolist()
     for b in range(B):
         for h in range(H):

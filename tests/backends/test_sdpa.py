@@ -11,7 +11,7 @@ from posattn.positions import Distances, GivenPairs
 
 def test_relative_values_are_refused_with_the_reason() -> None:
     states = torch.zeros(1, 1, 2, 4)
-    values = RelativeValues(torch.ones(1, 4), GivenPairs(torch.zeros(1, 2, 2, dtype=torch.long)))
+    values = RelativeValues(torch.ones(1, 4), (GivenPairs(torch.zeros(1, 2, 2, dtype=torch.long)),))
     call = AttentionCall(states, states, states, 0.5, relative_values=values)
     with pytest.raises(BackendRefusal, match=r"'sdpa'.*relative values.*eager.*'auto'"):
         SDPABackend().attend(call)

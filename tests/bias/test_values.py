@@ -12,7 +12,7 @@ def test_each_query_gets_its_buckets_rows_weighted_by_probability() -> None:
     table = torch.randn(6, 7, generator=generator, dtype=torch.float64)
     for batches in (1, 2):
         bucket = torch.randint(0, 6, (batches, 4, 5), generator=generator)
-        found = RelativeValues(table, GivenPairs(bucket)).attended(probs)
+        found = RelativeValues(table, (GivenPairs(bucket),)).attended(probs)
         for b in range(2):
             for h in range(3):
                 for i in range(4):

@@ -74,7 +74,7 @@ def test_past_the_largest_distance_microsoft_is_the_default_and_transformers_an_
     found = through_our_hands(original, tmp_path)
     assert max(differences(original, found, sample(11))) <= TOLERANCE
     assert max(differences(original, found, given)) > 1e-2
-    as_theirs = ["encoder.mechanism.buckets.past_end=transformers"]
+    as_theirs = ["encoder.mechanism.buckets.beyond=growing"]
     found = from_pretrained(tmp_path / "theirs", overrides=as_theirs)
     difference = max(differences(original, found, given))
     record_property("difference", difference)
@@ -100,7 +100,9 @@ def test_position_terms_come_in_any_order_and_spelling(order: Any, tmp_path: Pat
 def test_a_length_past_a_learned_table_is_an_error_that_names_the_limit(tmp_path: Path) -> None:
     found = through_our_hands(made(KINDS["bert"]), tmp_path)
     ids = torch.zeros(1, 25, dtype=torch.long)
-    with pytest.raises(IncompatibleParts, match="25 tokens, but 'learned' takes at most 24"):
+    with pytest.raises(
+        IncompatibleParts, match="25 tokens, but mechanism 'learned' takes at most 24"
+    ):
         found.encoder(ids, segments=ids)
 
 
@@ -113,7 +115,9 @@ def test_a_roberta_table_names_its_usable_length_and_starts_after_padding(tmp_pa
     context = found.encoder.begin(ids, visible=ids != 1)
     learned = found.encoder.position.mechanisms["learned"]
     assert learned.rows(context.tokens.positions).tolist() == [[1, 1, 2, 3, 4]]
-    with pytest.raises(IncompatibleParts, match="25 tokens, but 'learned' takes at most 24"):
+    with pytest.raises(
+        IncompatibleParts, match="25 tokens, but mechanism 'learned' takes at most 24"
+    ):
         found.encoder(torch.full((1, 25), 5))
 
 

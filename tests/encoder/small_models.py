@@ -15,7 +15,7 @@ from posattn.encoder.model import MaskedLanguageModel
 VOCAB, HIDDEN, HEADS = 13, 16, 2
 
 CLIPPED = {"name": "clipped", "max_distance": 3}
-LOG = {"name": "log", "num_buckets": 4, "max_distance": 9}
+LOG = {"name": "log", "num_buckets": 4, "max_distance": 9, "beyond": "held"}
 
 MECHANISMS: dict[str, dict[str, Any]] = {
     "none": {"name": "none"},

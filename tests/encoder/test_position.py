@@ -142,7 +142,9 @@ class Values(Mechanism[NoPositionConfig]):
 
     def relative_values(self, site: Site) -> RelativeValues:
         """Return one row for all distances."""
-        return RelativeValues(torch.ones(1, 8), GivenPairs(torch.zeros(1, 2, 2, dtype=torch.long)))
+        return RelativeValues(
+            torch.ones(1, 8), (GivenPairs(torch.zeros(1, 2, 2, dtype=torch.long)),)
+        )
 
 
 def test_only_one_mechanism_of_a_layer_may_add_values() -> None:

@@ -11,9 +11,9 @@ import torch
 from posattn.gallery import make_gallery, write_html, write_markdown
 from posattn.gallery.cost import Contestant, measure
 from posattn.gallery.exhibit import knowledge
-from posattn.gallery.figures import distance_figure, pattern_figure
+from posattn.gallery.figures import distance_figure, offset_figure, pattern_figure
 from posattn.gallery.page import ratio_text
-from posattn.gallery.portrait import draw_portrait
+from posattn.gallery.portrait import SIDE, draw_offsets, draw_portrait
 from posattn.mechanisms import Mechanism, MechanismConfig, Traits, names
 from posattn.mechanisms import registry as mechanisms
 
@@ -57,6 +57,17 @@ def test_the_portrait_of_rope_is_the_sum_of_its_cosines():
     expected = (2 * (torch.cos(12 * frequencies) - 1)).sum() / 16**0.5
     assert float(portrait.added[2, 30, 18]) == pytest.approx(float(expected), abs=1e-6)
     assert portrait.heads() == [0]
+
+
+def test_the_portrait_on_a_grid_turns_half_of_the_pairs_by_either_axis():
+    portrait, half = draw_offsets("rope"), SIDE // 2
+    figure = offset_figure("rope", portrait)
+    found = {(row, column): value for _, row, column, value in figure.rows}
+    assert len(found) == SIDE * SIDE
+    assert found[0, 0] == 0.0
+    assert found[half, 0] == pytest.approx(found[0, half])
+    assert found[half, half] == pytest.approx(found[half, 0] + found[0, half])
+    assert found[-half, 2] == pytest.approx(found[half, -2])
 
 
 def test_nothing_is_added_without_a_mechanism():

@@ -28,10 +28,11 @@ STUDY = """\
 name: plugged
 description: plug-ins of every kind in one study
 base: others.yaml
-varies: [encoder.mechanism]
+varies: [encoder.mechanism, decoder]
 arms:
   none: {encoder.mechanism: {name: none}}
   even: {encoder.mechanism: {name: even_bonus}}
+  marked: {encoder.mechanism: {name: even_bonus}, decoder: {name: emd, inject: {name: odd_mark}}}
 baseline: none
 seeds: [0]
 primary: validation_loss
@@ -89,7 +90,9 @@ def test_plug_ins_of_every_kind_work_and_broken_ones_stop_nothing(recipes, insta
     assert trained[0] == 0, trained[2]
     assert "Finished 2 steps" in trained[1]
     assert compared[0] == 0, compared[2]
-    assert "even_bonus" in (recipes / "study/report.html").read_text()
+    report = (recipes / "study/report.html").read_text()
+    assert "even_bonus" in report
+    assert "odd_mark" in report
 
 
 def _check_listing(code, out, err):

@@ -25,13 +25,15 @@ def interpolated(query: list[float], table: list[list[float]], count: float) -> 
     return dot(query, table[high]) * share + dot(query, table[low]) * (1 - share)
 
 
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("causal", "count_to"), [(False, "between"), (True, "between"), (False, "to_end")]
+)
 @pytest.mark.parametrize("max_position", [2, 4, 40])
 @pytest.mark.parametrize("hides", [False, True], ids=["all visible", "one key hidden"])
 def test_the_bias_is_the_formula_written_as_loops(
-    causal: bool, max_position: int, hides: bool
+    causal: bool, count_to: str, max_position: int, hides: bool
 ) -> None:
-    options = {"causal": causal, "max_position": max_position}
+    options = {"causal": causal, "max_position": max_position, "count": count_to}
     case = MechanismCase("cope", options, 8, HEADS)
     attention = case.attention()
     query_hidden, hidden = case.hidden(1, len(QUERIES)), case.hidden(1, len(KEYS))
@@ -51,11 +53,15 @@ def test_the_bias_is_the_formula_written_as_loops(
         query, between = head_of(queries[i], h, HEADS), sorted((QUERIES[i], KEYS[j]))
         count = 0.0
         for t, position in enumerate(KEYS):
-            is_counted = visible[t] and between[0] <= position <= between[1]
+            reaches = position >= KEYS[j]
+            if count_to == "between":
+                reaches = between[0] <= position <= between[1]
+            is_counted = visible[t] and reaches
             if is_counted and not (causal and position > QUERIES[i]):
                 logit = dot(query, head_of(keys[t], h, HEADS)) / math.sqrt(4)
                 count += 1 / (1 + math.exp(-logit))
-        table = layer.left if KEYS[j] <= QUERIES[i] else layer.right
+        one_table = count_to == "to_end" or KEYS[j] <= QUERIES[i]
+        table = layer.left if one_table else layer.right
         expected = interpolated(query, table.weight.tolist(), count)
         assert float(found[0, h, i, j]) == pytest.approx(expected, abs=1e-9)
 

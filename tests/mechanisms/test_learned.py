@@ -4,9 +4,9 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from posattn.encoder.context import counted_positions
 from posattn.errors import IncompatibleParts
 from posattn.mechanisms import EncoderDims, LearnedConfig, LearnedPositions
+from posattn.positions import counted_positions
 from posattn.testing.mechanism_case import MechanismCase
 
 DIMS = EncoderDims(4, 1)

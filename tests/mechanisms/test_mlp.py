@@ -98,7 +98,7 @@ def test_a_shared_network_runs_once_per_forward() -> None:
 
 def test_a_bound_holds_the_bias_at_any_distance() -> None:
     mechanism = MLPBias(MLPBiasConfig.model_validate(SWIN), EncoderDims(16, 4))
-    found = mechanism.network(torch.tensor([-1e4, 0.0, 1e4]))
+    found = mechanism.network(torch.tensor([[-1e4], [0.0], [1e4]]))
     assert bool(((found >= 0) & (found <= 16.0)).all())
 
 

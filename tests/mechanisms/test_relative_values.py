@@ -59,7 +59,7 @@ class Shaw(Mechanism[ShawConfig]):
 
     @override
     def relative_values(self, site: Site) -> RelativeValues:
-        return RelativeValues(self.value_table.weight, site.prepared)
+        return RelativeValues(self.value_table.weight, (site.prepared,))
 
 
 @pytest.fixture(autouse=True)

@@ -209,3 +209,13 @@ def test_a_wrapper_hands_segments_on() -> None:
         model, ids = case.model(), model_ids(6)
         segments = torch.tensor([[0, 0, 1, 1, 1, 2], [0, 1, 1, 1, 0, 0]])
         assert not torch.allclose(model(ids, segments=segments).hidden, model(ids).hidden)
+
+
+@torch.no_grad()
+def test_backends_agree_on_the_segment_term() -> None:
+    case = case_of(segment_term=True, untie=True)
+    ids = model_ids(6)
+    segments = torch.tensor([[0, 0, 1, 1, 1, 2], [0, 1, 1, 1, 0, 0]])
+    eager = case.model(backend="eager")(ids, segments=segments).logits
+    for name in [*case.able_backends(), "auto"]:
+        torch.testing.assert_close(case.model(backend=name)(ids, segments=segments).logits, eager)

@@ -31,7 +31,7 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "halves": {"variant": "halves"},
         "separate": {"variant": "separate"},
         "separate learned": {"variant": "separate", "learned_slopes": True},
-        "offset": {"variant": "offset"},
+        "offset": {"variant": "offset", "slopes": "end_to_end"},
     },
     "transformer_xl": {
         "default": {},
@@ -50,15 +50,10 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
             "norm_table": False,
         },
         "own projections of v2": {"projections": "own", "key_bias": True},
-        "transformers' log buckets": {
-            "buckets": {
-                "name": "log",
-                "num_buckets": 4,
-                "max_distance": 5,
-                "past_end": "transformers",
-            }
-        },
         "coarse log buckets": {"buckets": {"name": "log", "num_buckets": 4, "max_distance": 8}},
+        "growing buckets": {
+            "buckets": {"name": "log", "num_buckets": 6, "max_distance": 5, "beyond": "growing"}
+        },
         "paper index": {"p2c_index": "paper"},
         "paper index, all terms, v1": {
             "p2c_index": "paper",
@@ -79,8 +74,8 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
     },
     "shaw": {
         "default": {},
-        "keys only": {"adds_to": "keys", "max_distance": 3},
-        "values only": {"adds_to": "values", "max_distance": 2},
+        "keys only, each head": {"adds_to": "keys", "max_distance": 3, "share_heads": False},
+        "values only, each head": {"adds_to": "values", "max_distance": 2, "share_heads": False},
         "one row": {"max_distance": 0},
     },
     "kerple": {
@@ -146,6 +141,7 @@ variants: dict[str, dict[str, dict[str, Any]]] = {
         "default": {},
         "short table": {"max_position": 3},
         "causal": {"causal": True, "max_position": 5},
+        "to the end": {"count": "to_end", "max_position": 4},
     },
     "dape": {
         "default": {},

@@ -98,6 +98,11 @@ def test_past_the_largest_distance_microsofts_formula_holds_and_transformers_dif
     theirs = original(ids).logits
     ours = model(ids).logits
     assert difference(ours, theirs) > 1e-2
+    growing = {"beyond": "growing"}
+    log = model.config.mechanism[0].buckets.model_copy(update=growing)
+    part = model.config.mechanism[0].model_copy(update={"buckets": log})
+    model.encoder.position.mechanisms["disentangled"].config = part  # the option for their form
+    assert difference(model(ids).logits, theirs) <= TOLERANCE
     near = sample(farthest - 1).ids[:1]  # no distance beyond: the same two models agree
     assert difference(model(near).logits, original(near).logits) <= TOLERANCE
 

@@ -66,9 +66,9 @@ def test_distances_beyond_the_last_bucket_share_it() -> None:
 
 def test_distances_that_are_not_held_go_on_as_in_transformers() -> None:
     distances = np.concatenate([np.arange(-2000, -500), np.arange(500, 2000)])
-    found = log_buckets(torch.from_numpy(distances), 256, 512, hold=False)
+    found = log_buckets(torch.from_numpy(distances), 256, 512, held=False)
     assert found.tolist() == released_bucket(distances, 256, 512).tolist()
-    assert log_buckets(torch.tensor([1000, -1000]), 256, 512, hold=False).tolist() == [317, -317]
+    assert log_buckets(torch.tensor([1000, -1000]), 256, 512, held=False).tolist() == [317, -317]
 
 
 def test_near_distances_are_their_own_bucket() -> None:

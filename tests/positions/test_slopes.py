@@ -2,7 +2,7 @@
 
 import pytest
 
-from posattn.positions import authors_slopes, plain_slopes
+from posattn.positions import authors_slopes, end_to_end_slopes, plain_slopes
 
 EIGHT = [0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625]
 GOLDEN = {
@@ -33,3 +33,11 @@ def test_the_plain_series_is_another_model_unless_heads_are_a_power_of_two() -> 
     assert plain_slopes(8) == authors_slopes(8)
     assert plain_slopes(6)[0] == pytest.approx(0.39685, abs=1e-5)
     assert plain_slopes(6)[-1] == pytest.approx(2.0**-8)
+
+
+def test_the_series_from_end_to_end_is_a_third_model() -> None:
+    twelve = end_to_end_slopes(12)
+    assert twelve[:3] == pytest.approx([0.5, 0.322, 0.207], abs=5e-4)
+    assert twelve[-1] == 2.0**-8
+    assert end_to_end_slopes(8) == pytest.approx(EIGHT)
+    assert end_to_end_slopes(1) == [0.5]

@@ -5,9 +5,10 @@ import pytest
 from posattn.backends import AttentionBackend
 from posattn.backends import registry as backends
 from posattn.encoder.model import position_parameters
-from posattn.errors import BackendRefusal, CheckpointError, RecipeError
+from posattn.errors import BackendRefusal, CheckpointError, IncompatibleParts, RecipeError
 from posattn.recipe.build import build
 from posattn.recipe.check import check_recipe
+from posattn.recipe.run import training_job
 from posattn.recipe.schema import load_recipe
 from posattn.training.weights import save_weights
 
@@ -90,3 +91,11 @@ def test_a_backend_is_asked_about_the_call_that_training_makes(tiny, monkeypatch
 )
 def test_every_layout_can_be_checked(tiny, overrides):
     assert check_recipe(load_recipe(tiny, overrides)).parameters > 0
+
+
+@pytest.mark.parametrize("check", [check_recipe, training_job])
+def test_a_relation_that_text_does_not_come_with_is_refused_before_a_run(check):
+    relation = "encoder.relation={name: categories, num_values: 3}"
+    recipe = load_recipe("quick/t5", [relation])
+    with pytest.raises(IncompatibleParts, match=r"'categories' is given with every forward"):
+        check(recipe)

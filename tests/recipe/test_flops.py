@@ -100,6 +100,27 @@ def test_what_stands_around_the_layers_is_counted(tiny, shape):
     assert found.total * BATCH * LENGTH == pytest.approx(counted(recipe))
 
 
+GRID = "{name: grid, rows: 3, columns: 5, outside: 1}"
+JOINT = "{name: grid, rows: 4, columns: 4, offsets: joint}"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "relation"),
+    [
+        ("{name: disentangled, p2p: true, buckets: {name: clipped, max_distance: 64}}", GRID),
+        ("{name: disentangled, projections: own, buckets: {name: log, num_buckets: 4}}", JOINT),
+        ("{name: shaw, max_distance: 3}", GRID),
+        ("{name: shaw, max_distance: 3, share_heads: false, adds_to: keys}", JOINT),
+        ("mlp", GRID),
+    ],
+)
+def test_the_count_on_a_grid_is_that_of_torch(tiny, mechanism, relation):
+    overrides = [f"encoder.mechanism={mechanism}", f"encoder.relation={relation}"]
+    recipe = load_recipe(tiny, [*overrides, "encoder.backend=eager"])
+    count = count_flops(recipe, batch_size=BATCH, decoded=DECODED)
+    assert count.total * BATCH * LENGTH == pytest.approx(counted(recipe), rel=1e-9)
+
+
 def test_memory_lengthens_the_keys(tiny):
     overrides = ["encoder.mechanism={name: transformer_xl, memory_length: 8}", "data.order=streams"]
     recipe = load_recipe(tiny, [*overrides, "encoder.backend=eager"])

@@ -338,6 +338,28 @@ class MovesInEvaluation(Sound):
         return places.positions * (places.seed % 97 + 1)
 
 
+class ReadsDistancesConfig(BrokenConfig):
+    @override
+    def traits(self) -> Traits:
+        return Traits(adds_bias=True, relations=("line", "distances"))
+
+
+class RelationIgnored(Sound):
+    """Says that it reads given distances, and reads those on a line."""
+
+    Config = ReadsDistancesConfig
+
+
+class OrderBesideTheRelation(Sound):
+    """Reads given distances, and the order of the tokens too."""
+
+    Config = ReadsDistancesConfig
+
+    @override
+    def prepare(self, geometry: Geometry) -> Any:
+        return GivenPairs(geometry.relation.pairs + geometry.distance.pairs)
+
+
 FAULTS: dict[type[Mechanism[Any]], tuple[str, str]] = {
     MovesSecretly: ("active_hooks_are_the_declared_ones", "declare places=True"),
     MovesInEvaluation: ("chance_moves_places_in_training_only", "evaluation places by chance"),
@@ -367,6 +389,14 @@ FAULTS: dict[type[Mechanism[Any]], tuple[str, str]] = {
     CanBeChanged: ("options_are_frozen", "can be reassigned"),
     SpoiltGradient: ("every_parameter_learns", "slopes.weight: not all values are finite"),
     Costly: ("the_card_and_the_cost_are_stated", "flops"),
+    RelationIgnored: (
+        "the_declared_relations_reach_the_output",
+        "relation 'distances': another relation changes nothing",
+    ),
+    OrderBesideTheRelation: (
+        "numbering_tokens_anew_permutes_the_output",
+        "relation 'distances': tokens numbered anew: off by",
+    ),
     LooksAtPadding: ("padding_changes_nothing", "right pads: off by"),
 }
 """Each faulty mechanism with the check that has to find it, and what the check has to say."""

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from posattn.backends.base import AttentionBackend, AttentionCall, backends
 from posattn.backends.fused.library import NativeLibrary
-from posattn.backends.fused.parts import BiasParts
+from posattn.backends.fused.parts import NO_LOOKUP, BiasParts
 from posattn.shapes import QueryHeads
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -55,11 +55,11 @@ class FusedBackend(AttentionBackend):
     @override
     def run(self, call: AttentionCall) -> QueryHeads:
         parts = BiasParts()
-        for part in call.bias.parts() if call.bias is not None else ():
+        for part in call.bias.factored() if call.bias is not None else ():
             parts.add(part)
         batch, heads = call.query.shape[:2]
-        query_scores, query_row = parts.query or (None, None)
-        key_scores, key_row = parts.key or (None, None)
+        by_query = parts.query.tensors(batch, heads) if parts.query else NO_LOOKUP
+        by_key = parts.key.tensors(batch, heads) if parts.key else NO_LOOKUP
         by_distance, dense, places = parts.by_distance, parts.dense, parts.distances
         seen = call.visibility.by_token
         query_documents, key_documents = seen.documents or (None, None)
@@ -71,10 +71,8 @@ class FusedBackend(AttentionBackend):
             call.scale,
             None if places is None else places.query_positions,
             None if places is None else places.key_positions,
-            None if query_scores is None else query_scores.expand(batch, heads, -1, -1),
-            query_row,
-            None if key_scores is None else key_scores.expand(batch, heads, -1, -1),
-            key_row,
+            *by_query,
+            *by_key,
             None if by_distance is None else by_distance.expand(heads, -1),
             dense,
             seen.keys,

@@ -7,10 +7,12 @@ from torch import Tensor
 
 FORWARD = "posattn::fused_attention"
 BACKWARD = "posattn::fused_attention_backward"
-NUM_INPUTS = 21
-# places of the inputs that have gradients, in the order in which the operator returns them
-QUERY, KEY, VALUE, QUERY_SCORES, KEY_SCORES, DISTANCE_SCORES, DENSE = 0, 1, 2, 6, 8, 10, 11
-LEARNED = (QUERY, KEY, VALUE, QUERY_SCORES, KEY_SCORES, DISTANCE_SCORES, DENSE)
+# places of the inputs that may be learned, in the order in which the operator returns their gradients
+QUERY, KEY, VALUE = 0, 1, 2
+QUERY_LOOKUP, KEY_LOOKUP = (6, 7, 8), (10, 11, 12)  # scores, or rows and table
+DISTANCE_SCORES, DENSE = 14, 15
+LEARNED = (QUERY, KEY, VALUE, *QUERY_LOOKUP, *KEY_LOOKUP, DISTANCE_SCORES, DENSE)
+NUM_INPUTS = 25
 
 
 def register() -> None:
@@ -40,7 +42,7 @@ def _fake_backward(*given: Any) -> list[Tensor]:
         like: Tensor | None = given[place]
         if like is None or not wants:
             made.append(given[QUERY].new_empty(0, dtype=exact))
-        elif place in (QUERY, KEY, VALUE):
+        elif like.dim() == 4 and place != DENSE:
             batch, heads, length, width = like.shape
             made.append(like.new_empty(batch, length, heads, width).transpose(1, 2))
         else:

@@ -5,8 +5,38 @@ from typing import final
 
 from torch import Tensor
 
-from posattn.bias import AttentionBias, BucketScores, KeyScores, QueryScores
+from posattn.bias import (
+    AttentionBias,
+    BucketScores,
+    KeyProducts,
+    KeyScores,
+    QueryProducts,
+    QueryScores,
+)
 from posattn.positions import Distances, Relation
+
+
+@final
+@dataclass(frozen=True)
+class Lookup:
+    """The bucket of each distance, and scores by bucket: as they are, or as rows and a table."""
+
+    buckets: Tensor
+    scores: Tensor | None = None
+    rows: Tensor | None = None
+    table: Tensor | None = None
+
+    def tensors(self, batch: int, heads: int) -> tuple[Tensor | None, ...]:
+        """Return scores, rows, table and buckets for all heads."""
+
+        def all_heads(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else tensor.expand(batch, heads, -1, -1)
+
+        table = None if self.table is None else self.table.expand(heads, -1, -1)
+        return all_heads(self.scores), all_heads(self.rows), table, self.buckets
+
+
+NO_LOOKUP: tuple[Tensor | None, ...] = (None, None, None, None)
 
 
 @final
@@ -19,8 +49,8 @@ class BiasParts:
     """
 
     distances: Distances | None = None
-    query: tuple[Tensor, Tensor] | None = None
-    key: tuple[Tensor, Tensor] | None = None
+    query: Lookup | None = None
+    key: Lookup | None = None
     by_distance: Tensor | None = None
     dense: Tensor | None = None
 
@@ -28,17 +58,25 @@ class BiasParts:
         """Take in one simple bias."""
         match part:
             case QueryScores() if (
-                self.query is None and (row := self._row(part.bucket)) is not None
+                self.query is None and (at := self._buckets(part.bucket)) is not None
             ):
-                self.query = (part.scores, row)
-            case KeyScores() if self.key is None and (row := self._row(part.bucket)) is not None:
-                self.key = (part.scores, row)
-            case BucketScores() if self._row(part.bucket) is not None:
+                self.query = Lookup(at, scores=part.scores)
+            case QueryProducts() if (
+                self.query is None and (at := self._buckets(part.bucket)) is not None
+            ):
+                self.query = Lookup(at, rows=part.query, table=part.table)
+            case KeyScores() if self.key is None and (at := self._buckets(part.bucket)) is not None:
+                self.key = Lookup(at, scores=part.scores)
+            case KeyProducts() if (
+                self.key is None and (at := self._buckets(part.bucket)) is not None
+            ):
+                self.key = Lookup(at, rows=part.key, table=part.table)
+            case BucketScores() if self._buckets(part.bucket) is not None:
                 self.by_distance = _sum(self.by_distance, part.by_distance())
             case _:
                 self.dense = _sum(self.dense, part.materialize())
 
-    def _row(self, relation: Relation) -> Tensor | None:
+    def _buckets(self, relation: Relation) -> Tensor | None:
         """Return the bucket of each distance if the relation has the same positions as the others."""
         stated = relation.of_distance()
         if stated is None:

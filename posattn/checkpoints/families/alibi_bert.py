@@ -105,8 +105,7 @@ def _plan(
         "token_rows": settings.whole("vocab_size", 30522),
         "mechanism": [{"name": "alibi"}],
     }
-    dense = "cls.predictions.transform.dense"
-    has_head = heads.has_masked_tokens(f"{dense}.")
+    has_head = heads.has_masked_tokens("cls.predictions.")
     table = Table((*projections, *_rules(heads)))
     return Plan(encoder, table, has_head, heads.tasks, head=head)
 

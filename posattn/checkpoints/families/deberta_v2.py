@@ -1,6 +1,6 @@
 """DeBERTa v2 and v3 (He et al. 2021, 2021b), as transformers and as Microsoft store them.
 
-Distances past the largest bucket follow Microsoft's code; the option `past_end: transformers` of the
+Distances past the largest bucket follow Microsoft's code; the option `beyond: growing` of the
 mechanism's buckets follows transformers'. With `share_att_key` the content projections serve the table, else
 each layer has its own, both with a bias. Where Microsoft's position table is stored, the masked-token head
 reads the enhanced mask decoder, which transformers leaves out; `decoder: plain`, with the table accepted as

@@ -62,7 +62,7 @@ class NomicBert(Family):
         root = "(bert.)" if any(name.startswith("bert.") for name in stored) else "(nomic_bert.)"
         heads = bert_heads(settings, stored, root)
         dense, norm = f"{_PREDICTIONS}.transform.dense", f"{_PREDICTIONS}.transform.layer_norm"
-        has_head = heads.has_masked_tokens(f"{dense}.")
+        has_head = heads.has_masked_tokens(f"{_PREDICTIONS}.")
         is_own_code = has_head and f"{dense}.bias" not in stored
         head = {"bias": not is_own_code, "output_bias": not is_own_code}
         rules = [

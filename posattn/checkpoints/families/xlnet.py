@@ -43,7 +43,8 @@ class XLNet(Family):
             rule("lm_loss.weight", "encoder.tokens.weight", how="tied to the token table"),
             *heads.rules,
         ]
-        has_head = settings.architecture().endswith("LMHeadModel") or "lm_loss.bias" in stored
+        named = settings.architecture().endswith("LMHeadModel")
+        has_head = named or heads.has_masked_tokens("lm_loss.")
         head = {"transform": False}
         return Plan(_encoder(settings), Table(tuple(rules)), has_head, heads.tasks, head=head)
 

@@ -5,10 +5,17 @@
 
 namespace posattn {
 
+// Gradients of the scores, or of the rows and the table [batch, heads, buckets] whose products they are.
+template <typename T>
+struct LookupGradients {
+  Heads<T> scores, rows, table;
+};
+
 // Where the gradients go; what is absent has no data.
 template <typename T>
 struct Gradients {
-  Heads<T> query, key, value, query_scores, key_scores;
+  Heads<T> query, key, value;
+  LookupGradients<T> by_query, by_key;
   T* distance_scores = nullptr;  // [batch, heads, 2 reach + 1], reversed as in the call
   Pairs<T> dense;
 };
@@ -91,17 +98,63 @@ void transpose(const T* source, int64_t rows, int64_t columns, int64_t source_st
   }
 }
 
+// Gradients of some tokens' scores, in the tensor itself or in `space` until they are multiplied out.
+template <typename T>
+class ScoreGradients {
+ public:
+  ScoreGradients(const Lookup<T>& lookup, const LookupGradients<T>& gradients, int64_t batch, int64_t head,
+                 int64_t first, int64_t number, std::vector<T>& space)
+      : lookup_(lookup), gradients_(gradients), batch_(batch), head_(head), first_(first), number_(number) {
+    if (!lookup.relation) return;
+    if (!lookup.is_product()) {
+      data_ = gradients.scores.at(batch, head), stride_ = gradients.scores.row;
+      return;
+    }
+    stride_ = whole_blocks(lookup.relation->num_buckets());
+    space.assign(number * stride_, T(0));
+    data_ = space.data() - first * stride_;
+  }
+
+  T* row(int64_t token) const { return data_ + token * stride_; }
+
+  // Hands the gradients of products on to rows and table.
+  void finish() const {
+    if (!lookup_.relation || !lookup_.is_product()) return;
+    const int64_t width = lookup_.width, buckets = lookup_.relation->num_buckets();
+    const T* table = lookup_.table.at(batch_, head_);
+    const T* rows = lookup_.rows.at(batch_, head_) + first_ * lookup_.rows.row;
+    const Heads<T>&to_rows = gradients_.rows, &to_table = gradients_.table;
+    multiply<T>(number_, width, buckets, T(1), {row(first_), stride_}, {table, std::max(lookup_.table.row, width)},
+                T(1), to_rows.at(batch_, head_) + first_ * to_rows.row, std::max(to_rows.row, width));
+    multiply<T>(buckets, width, number_, T(1), {row(first_), stride_, true},
+                {rows, std::max(lookup_.rows.row, width)}, T(1), to_table.at(batch_, head_),
+                std::max(to_table.row, width));
+  }
+
+ private:
+  const Lookup<T>& lookup_;
+  const LookupGradients<T>& gradients_;
+  int64_t batch_, head_, first_, number_, stride_ = 0;
+  T* data_ = nullptr;
+};
+
+// What one thread reuses from head to head.
+template <typename T>
+struct GradientSpace {
+  std::vector<T> tiles, query_scores, key_scores, query_gradients, key_gradients;
+};
+
 // One head's gradients.
 template <typename T>
 class HeadGradient {
  public:
   HeadGradient(const Call<T>& call, const Gradients<T>& gradients, int64_t batch, int64_t head,
-               std::vector<T>& space)
-      : call_(call), gradients_(gradients), bias_(call, batch, head), batch_(batch), head_(head) {
-    stride_ = std::min(kTileColumns, (call.keys + kBlock - 1) / kBlock * kBlock);
-    rows_ = std::min(kTileRows, (call.queries + kBlock - 1) / kBlock * kBlock);
-    space.resize(3 * rows_ * stride_ + call.queries);
-    probs_ = space.data();
+               GradientSpace<T>& space)
+      : call_(call), gradients_(gradients), space_(space), batch_(batch), head_(head) {
+    stride_ = std::min(kTileColumns, whole_blocks(call.keys));
+    rows_ = std::min(kTileRows, whole_blocks(call.queries));
+    space.tiles.resize(3 * rows_ * stride_ + call.queries);
+    probs_ = space.tiles.data();
     grads_ = probs_ + rows_ * stride_;
     other_ = grads_ + rows_ * stride_;
     inner_ = other_ + rows_ * stride_;
@@ -119,21 +172,34 @@ class HeadGradient {
       for (int64_t d = 0; d < call_.value_width; ++d) sum += left[d] * right[d];
       inner_[i] = sum;
     }
+    const auto key_scores = score_rows(call_.by_key, batch_, head_, 0, call_.keys, space_.key_scores);
+    const ScoreGradients<T> by_key(call_.by_key, gradients_.by_key, batch_, head_, 0, call_.keys,
+                                   space_.key_gradients);
     for (int64_t query = 0; query < call_.queries; query += kTileRows) {
+      const int64_t rows = std::min(kTileRows, call_.queries - query);
+      const BlockBias<T> bias(call_, batch_, head_,
+                              score_rows(call_.by_query, batch_, head_, query, rows, space_.query_scores),
+                              key_scores);
+      const ScoreGradients<T> by_query(call_.by_query, gradients_.by_query, batch_, head_, query, rows,
+                                       space_.query_gradients);
       for (int64_t key = 0; key < call_.keys; key += kTileColumns) {
-        const Tile tile{batch_, head_, query, std::min(kTileRows, call_.queries - query), key,
-                        std::min(kTileColumns, call_.keys - key)};
-        if (!is_hidden(call_, tile)) add(tile);
+        const Tile tile{batch_, head_, query, rows, key, std::min(kTileColumns, call_.keys - key)};
+        if (is_hidden(call_, tile)) continue;
+        to_products(tile, bias);
+        to_bias(tile, by_query, by_key);
       }
+      by_query.finish();
     }
+    by_key.finish();
   }
 
  private:
-  void add(const Tile& tile) {
+  // Adds to the gradients of values, queries and keys, and leaves those of the logits in `grads_`.
+  void to_products(const Tile& tile, const BlockBias<T>& bias) {
     const int64_t width = call_.value_width;
     const T* grad_out = grad_out_ + tile.first_query * grad_row_;
     const Matrix<T> upstream{grad_out, std::max(grad_row_, width)};
-    probabilities(tile);
+    probabilities(tile, bias);
     const T* kept = probs_;
     if (call_.dropout > 0) {
       for (int64_t i = 0; i < tile.rows; ++i)
@@ -154,12 +220,11 @@ class HeadGradient {
       const T* probs = probs_ + i * stride_;
       for (int64_t j = 0; j < tile.columns; ++j) row[j] = probs[j] * (row[j] - inner);
     }
-    to_products(tile);
-    to_bias(tile);
+    to_query_and_key(tile);
   }
 
-  void probabilities(const Tile& tile) {
-    logits(call_, bias_, tile, probs_, stride_);
+  void probabilities(const Tile& tile, const BlockBias<T>& bias) {
+    logits(call_, bias, tile, probs_, stride_);
     for (int64_t i = 0; i < tile.rows; ++i) {
       const T reference = log_sum_[tile.first_query + i];
       T* row = probs_ + i * stride_;
@@ -167,7 +232,7 @@ class HeadGradient {
     }
   }
 
-  void to_products(const Tile& tile) {
+  void to_query_and_key(const Tile& tile) {
     const int64_t width = call_.width;
     const T* query = call_.query.at(batch_, head_) + tile.first_query * call_.query.row;
     const T* key = call_.key.at(batch_, head_) + tile.first_key * call_.key.row;
@@ -181,16 +246,15 @@ class HeadGradient {
                 std::max(gradients_.key.row, width));
   }
 
-  void to_bias(const Tile& tile) {
+  void to_bias(const Tile& tile, const ScoreGradients<T>& by_query, const ScoreGradients<T>& by_key) {
     if (call_.places) {
       const int32_t* queries = call_.places->query.at(batch_) + tile.first_query;
       const int32_t* keys = call_.places->key.at(batch_) + tile.first_key;
       const int32_t* runs = call_.places->key.runs(batch_) + tile.first_key;
-      if (gradients_.query_scores.data) {
-        T* target = gradients_.query_scores.at(batch_, head_) + tile.first_query * gradients_.query_scores.row;
+      if (call_.by_query.relation) {
         for (int64_t i = 0; i < tile.rows; ++i)
-          sum_falling(*call_.query_relation, queries[i], keys, runs, tile.columns, grads_ + i * stride_,
-                      target + i * gradients_.query_scores.row);
+          sum_falling(*call_.by_query.relation, queries[i], keys, runs, tile.columns, grads_ + i * stride_,
+                      by_query.row(tile.first_query + i));
       }
       if (gradients_.distance_scores) {
         const int64_t size = 2 * call_.reach + 1;
@@ -198,18 +262,18 @@ class HeadGradient {
         for (int64_t i = 0; i < tile.rows; ++i)
           sum_by_distance(call_.reach, queries[i], keys, runs, tile.columns, grads_ + i * stride_, target);
       }
-      if (gradients_.key_scores.data) to_key_scores(tile, queries, keys);
+      if (call_.by_key.relation) to_key_scores(tile, queries, keys, by_key);
     }
     if (gradients_.dense.data) to_dense(tile);
   }
 
-  void to_key_scores(const Tile& tile, const int32_t* queries, const int32_t* keys) {
+  void to_key_scores(const Tile& tile, const int32_t* queries, const int32_t* keys,
+                     const ScoreGradients<T>& by_key) {
     transpose(grads_, tile.rows, tile.columns, stride_, other_, rows_);
     const int32_t* runs = call_.places->query.runs(batch_) + tile.first_query;
-    T* target = gradients_.key_scores.at(batch_, head_) + tile.first_key * gradients_.key_scores.row;
     for (int64_t j = 0; j < tile.columns; ++j)
-      sum_rising(*call_.key_relation, keys[j], queries, runs, tile.rows, other_ + j * rows_,
-                 target + j * gradients_.key_scores.row);
+      sum_rising(*call_.by_key.relation, keys[j], queries, runs, tile.rows, other_ + j * rows_,
+                 by_key.row(tile.first_key + j));
   }
 
   void to_dense(const Tile& tile) {
@@ -222,7 +286,7 @@ class HeadGradient {
 
   const Call<T>& call_;
   const Gradients<T>& gradients_;
-  BlockBias<T> bias_;
+  GradientSpace<T>& space_;
   int64_t batch_, head_, stride_, rows_, grad_row_ = 0;
   T *probs_, *grads_, *other_, *inner_;
   const T *grad_out_ = nullptr, *log_sum_ = nullptr;
@@ -233,7 +297,7 @@ template <typename T>
 void backward(const Call<T>& call, const Heads<const T>& out, const Heads<const T>& grad_out,
               const T* log_sum, const Gradients<T>& gradients) {
   at::parallel_for(0, call.batches * call.heads, 1, [&](int64_t begin, int64_t end) {
-    std::vector<T> space;
+    GradientSpace<T> space;
     for (int64_t pair = begin; pair < end; ++pair)
       HeadGradient<T>(call, gradients, pair / call.heads, pair % call.heads, space)
           .run(out, grad_out, log_sum + pair * call.queries);

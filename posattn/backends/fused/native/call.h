@@ -71,6 +71,16 @@ struct Limits {
   std::vector<int32_t> low, high;  // by head
 };
 
+// Scores of each token by bucket, given as they are or as products of rows with a table [heads, buckets].
+template <typename T>
+struct Lookup {
+  std::optional<Relation> relation;
+  Heads<const T> scores, rows, table;
+  int64_t width = 0;
+
+  bool is_product() const { return table.data != nullptr; }
+};
+
 template <typename T>
 struct Call {
   int64_t batches, heads, queries, keys, width, value_width;
@@ -78,8 +88,7 @@ struct Call {
   Heads<const T> query, key, value;
 
   std::optional<Places> places;  // for the relations
-  std::optional<Relation> query_relation, key_relation;
-  Heads<const T> query_scores, key_scores;  // rows of scores by bucket
+  Lookup<T> by_query, by_key;
   std::vector<T> distance_scores;           // [heads, 2 reach + 1], reversed: for distances reach .. -reach
   int64_t reach = 0;
   Pairs<const T> dense;

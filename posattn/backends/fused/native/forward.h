@@ -48,12 +48,28 @@ void drop(const Call<T>& call, const Tile& tile, T* target, int64_t stride) {
   }
 }
 
+// What one thread reuses from task to task.
+template <typename T>
+struct Space {
+  std::vector<T> tile, by_query, by_key;
+  ScoreRows<T> key_scores;
+  int64_t pair = -1;  // the head that `key_scores` are of
+};
+
+// Some queries of one head.
 template <typename T>
 class RowBlock {
  public:
-  RowBlock(const Call<T>& call, int64_t batch, int64_t head, int64_t first, int64_t rows, std::vector<T>& space)
-      : call_(call), bias_(call, batch, head), batch_(batch), head_(head), first_(first), rows_(rows) {
-    stride_ = std::min(kTileColumns, (call.keys + kBlock - 1) / kBlock * kBlock);
+  RowBlock(const Call<T>& call, int64_t batch, int64_t head, int64_t first, int64_t rows, Space<T>& all)
+      : call_(call),
+        bias_(call, batch, head, score_rows(call.by_query, batch, head, first, rows, all.by_query),
+              all.key_scores),
+        batch_(batch),
+        head_(head),
+        first_(first),
+        rows_(rows) {
+    std::vector<T>& space = all.tile;
+    stride_ = std::min(kTileColumns, whole_blocks(call.keys));
     space.resize(rows * (stride_ + call.value_width + 2));
     tile_ = space.data();
     sum_ = tile_ + rows * stride_;
@@ -106,11 +122,15 @@ template <typename T>
 void forward(const Call<T>& call, const Heads<T>& out, T* log_sum) {
   const int64_t blocks = (call.queries + kTileRows - 1) / kTileRows;
   at::parallel_for(0, call.batches * call.heads * blocks, 1, [&](int64_t begin, int64_t end) {
-    std::vector<T> space;
+    Space<T> space;
     for (int64_t task = begin; task < end; ++task) {
       const int64_t first = task % blocks * kTileRows, pair = task / blocks;
       const int64_t rows = std::min(kTileRows, call.queries - first);
-      RowBlock<T>(call, pair / call.heads, pair % call.heads, first, rows, space)
+      const int64_t batch = pair / call.heads, head = pair % call.heads;
+      if (space.pair != pair)
+        space.key_scores = score_rows(call.by_key, batch, head, 0, call.keys, space.by_key);
+      space.pair = pair;
+      RowBlock<T>(call, batch, head, first, rows, space)
           .run(out, log_sum + pair * call.queries + first);
     }
   });

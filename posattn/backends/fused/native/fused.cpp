@@ -17,7 +17,9 @@ using Maybe = std::optional<Tensor>;
 struct Given {
   Tensor query, key, value;
   double scale;
-  Maybe query_places, key_places, query_scores, query_row, key_scores, key_row, distance_scores, dense;
+  Maybe query_places, key_places;
+  Maybe query_scores, query_rows, query_table, query_buckets, key_scores, key_rows, key_table, key_buckets;
+  Maybe distance_scores, dense;
   Maybe seen_keys, query_documents, key_documents, limit_queries, limit_keys, limits, visible;
   double dropout;
   Maybe seed;
@@ -58,14 +60,8 @@ struct Read {
 
   void read_relations(const Given& given) {
     if (given.query_places) call.places = Places{PerToken(*given.query_places), PerToken(*given.key_places)};
-    if (given.query_scores) {
-      call.query_scores = Heads<const T>(keep(numbers<T>(*given.query_scores)));
-      call.query_relation = relation(*given.query_row, given.query_scores->size(3));
-    }
-    if (given.key_scores) {
-      call.key_scores = Heads<const T>(keep(numbers<T>(*given.key_scores)));
-      call.key_relation = relation(*given.key_row, given.key_scores->size(3));
-    }
+    read_lookup(call.by_query, given.query_scores, given.query_rows, given.query_table, given.query_buckets);
+    read_lookup(call.by_key, given.key_scores, given.key_rows, given.key_table, given.key_buckets);
     if (given.distance_scores) {
       const Tensor scores = given.distance_scores->to(c10::CppTypeToScalarType<T>::value).contiguous();
       const int64_t size = scores.size(1);
@@ -77,10 +73,20 @@ struct Read {
     }
   }
 
-  Relation relation(const Tensor& row, int64_t num_buckets) {
-    call.reach = (row.size(0) - 1) / 2;
-    const Tensor whole = row.contiguous();
-    return Relation(whole.data_ptr<int64_t>(), call.reach, num_buckets);
+  void read_lookup(Lookup<T>& lookup, const Maybe& scores, const Maybe& rows, const Maybe& table,
+                   const Maybe& buckets) {
+    if (!buckets) return;
+    if (scores) {
+      lookup.scores = Heads<const T>(keep(numbers<T>(*scores)));
+    } else {
+      lookup.rows = Heads<const T>(keep(numbers<T>(*rows)));
+      lookup.table = Heads<const T>(keep(numbers<T>(table->unsqueeze(0))));
+      lookup.width = rows->size(3);
+    }
+    call.reach = (buckets->size(0) - 1) / 2;
+    const Tensor whole = buckets->contiguous();
+    const int64_t num_buckets = scores ? scores->size(3) : table->size(1);
+    lookup.relation.emplace(whole.data_ptr<int64_t>(), call.reach, num_buckets);
   }
 
   void read_visibility(const Given& given) {
@@ -121,55 +127,59 @@ std::tuple<Tensor, Tensor> run_forward(const Given& given) {
   return {out.to(given.query.scalar_type()), log_sum};
 }
 
-// Gradients of query, key, value, query_scores, key_scores, distance_scores and dense; empty where absent
-// or not wanted.
+// Returns gradients of what may be learned, in the order of the schema; empty where absent or not wanted.
 template <typename T>
 std::vector<Tensor> run_backward(const Given& given, const Tensor& out, const Tensor& log_sum,
                                  const Tensor& grad_out, bool wants_distance, bool wants_dense) {
   const Read<T> read(given);
   const auto& call = read.call;
   const auto options = given.query.options().dtype(c10::CppTypeToScalarType<T>::value);
-  const auto empty = [&] { return at::empty({0}, options); };
   const Tensor attended = numbers<T>(out), upstream = numbers<T>(grad_out);
-  const auto heads = [&](int64_t length, int64_t width) {
-    return at::zeros({call.batches, length, call.heads, width}, options).transpose(1, 2);
+  std::vector<Tensor> made;
+  const auto heads = [&](const Maybe& like) {  // in memory heads are next to each other
+    made.push_back(like ? at::zeros({like->size(0), like->size(2), like->size(1), like->size(3)}, options).transpose(1, 2)
+                        : at::empty({0}, options));
+    return like ? Heads<T>(made.back()) : Heads<T>();
   };
-  std::vector<Tensor> made{heads(call.queries, call.width), heads(call.keys, call.width),
-                           heads(call.keys, call.value_width)};
-  Gradients<T> gradients{Heads<T>(made[0]), Heads<T>(made[1]), Heads<T>(made[2])};
-  made.push_back(given.query_scores ? at::zeros(given.query_scores->sizes(), options) : empty());
-  if (given.query_scores) gradients.query_scores = Heads<T>(made[3]);
-  made.push_back(given.key_scores ? at::zeros(given.key_scores->sizes(), options) : empty());
-  if (given.key_scores) gradients.key_scores = Heads<T>(made[4]);
+  const auto table = [&](const Maybe& like) {
+    made.push_back(like ? at::zeros({call.batches, call.heads, like->size(1), like->size(2)}, options)
+                        : at::empty({0}, options));
+    return like ? Heads<T>(made.back()) : Heads<T>();
+  };
+  Gradients<T> gradients{heads(given.query), heads(given.key), heads(given.value)};
+  gradients.by_query = {heads(given.query_scores), heads(given.query_rows), table(given.query_table)};
+  gradients.by_key = {heads(given.key_scores), heads(given.key_rows), table(given.key_table)};
   const int64_t distances = 2 * call.reach + 1;
-  made.push_back(wants_distance ? at::zeros({call.batches, call.heads, distances}, options) : empty());
-  if (wants_distance) gradients.distance_scores = made[5].template data_ptr<T>();
-  made.push_back(wants_dense ? at::zeros({call.batches, call.heads, given.dense->size(2), given.dense->size(3)}, options)
-                             : empty());
-  if (wants_dense) gradients.dense = Pairs<T>(made[6]);
+  made.push_back(at::zeros({wants_distance ? call.batches : 0, call.heads, distances}, options));
+  if (wants_distance) gradients.distance_scores = made.back().template data_ptr<T>();
+  const auto dense = [&](int axis) { return wants_dense ? given.dense->size(axis) : 0; };
+  made.push_back(at::zeros({call.batches, call.heads, dense(2), dense(3)}, options));
+  if (wants_dense) gradients.dense = Pairs<T>(made.back());
   backward<T>(call, Heads<const T>(attended), Heads<const T>(upstream), log_sum.data_ptr<T>(), gradients);
-  if (wants_distance) made[5] = made[5].sum(0).flip({1});
-  if (wants_dense) made[6] = at::sum_to(made[6], given.dense->sizes());
-  const auto same = [](Tensor& gradient, const Tensor& like) { gradient = gradient.to(like.scalar_type()); };
-  same(made[0], given.query), same(made[1], given.key), same(made[2], given.value);
-  if (given.query_scores) same(made[3], *given.query_scores);
-  if (given.key_scores) same(made[4], *given.key_scores);
-  if (wants_distance) same(made[5], *given.distance_scores);
-  if (wants_dense) same(made[6], *given.dense);
+
+  const Maybe learned[] = {given.query, given.key, given.value, given.query_scores, given.query_rows,
+                           given.query_table, given.key_scores, given.key_rows, given.key_table,
+                           wants_distance ? given.distance_scores : Maybe(), wants_dense ? given.dense : Maybe()};
+  if (wants_distance) made[9] = made[9].flip({2});
+  for (size_t i = 0; i < made.size(); ++i) {
+    made[i] = learned[i] ? at::sum_to(made[i], learned[i]->sizes()).to(learned[i]->scalar_type())
+                         : at::empty({0}, options);
+  }
   return made;
 }
 
 #define POSATTN_ARGUMENTS                                                                                    \
   const Tensor &query, const Tensor &key, const Tensor &value, double scale, const Maybe &query_places,      \
-      const Maybe &key_places, const Maybe &query_scores, const Maybe &query_row, const Maybe &key_scores,   \
-      const Maybe &key_row, const Maybe &distance_scores, const Maybe &dense, const Maybe &seen_keys,        \
+      const Maybe &key_places, const Maybe &query_scores, const Maybe &query_rows, const Maybe &query_table, \
+      const Maybe &query_buckets, const Maybe &key_scores, const Maybe &key_rows, const Maybe &key_table,    \
+      const Maybe &key_buckets, const Maybe &distance_scores, const Maybe &dense, const Maybe &seen_keys,    \
       const Maybe &query_documents, const Maybe &key_documents, const Maybe &limit_queries,                  \
       const Maybe &limit_keys, const Maybe &limits, const Maybe &visible, double dropout, const Maybe &seed
 #define POSATTN_GIVEN                                                                                        \
   Given {                                                                                                    \
-    query, key, value, scale, query_places, key_places, query_scores, query_row, key_scores, key_row,        \
-        distance_scores, dense, seen_keys, query_documents, key_documents, limit_queries, limit_keys,        \
-        limits, visible, dropout, seed                                                                       \
+    query, key, value, scale, query_places, key_places, query_scores, query_rows, query_table,               \
+        query_buckets, key_scores, key_rows, key_table, key_buckets, distance_scores, dense, seen_keys,      \
+        query_documents, key_documents, limit_queries, limit_keys, limits, visible, dropout, seed            \
   }
 
 std::tuple<Tensor, Tensor> attention(POSATTN_ARGUMENTS) {
@@ -189,7 +199,8 @@ std::vector<Tensor> attention_backward(POSATTN_ARGUMENTS, const Tensor& out, con
 
 #define POSATTN_SCHEMA                                                                                       \
   "Tensor query, Tensor key, Tensor value, float scale, Tensor? query_places, Tensor? key_places, "          \
-  "Tensor? query_scores, Tensor? query_row, Tensor? key_scores, Tensor? key_row, Tensor? distance_scores, "  \
+  "Tensor? query_scores, Tensor? query_rows, Tensor? query_table, Tensor? query_buckets, "                   \
+  "Tensor? key_scores, Tensor? key_rows, Tensor? key_table, Tensor? key_buckets, Tensor? distance_scores, "  \
   "Tensor? dense, Tensor? seen_keys, Tensor? query_documents, Tensor? key_documents, "                       \
   "Tensor? limit_queries, Tensor? limit_keys, Tensor? limits, Tensor? visible, float dropout, Tensor? seed"
 

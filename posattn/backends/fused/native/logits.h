@@ -7,15 +7,41 @@
 
 namespace posattn {
 
+// One head's scores by bucket: those of token i start at data + i * stride.
+template <typename T>
+struct ScoreRows {
+  const T* data = nullptr;
+  int64_t stride = 0;
+};
+
+inline int64_t whole_blocks(int64_t length) { return (length + kBlock - 1) / kBlock * kBlock; }
+
+// Returns the scores of `number` tokens from `first` on, multiplied in `space` if they are products.
+template <typename T>
+ScoreRows<T> score_rows(const Lookup<T>& lookup, int64_t batch, int64_t head, int64_t first, int64_t number,
+                        std::vector<T>& space) {
+  if (!lookup.relation) return {};
+  if (!lookup.is_product()) return {lookup.scores.at(batch, head), lookup.scores.row};
+  const int64_t buckets = lookup.relation->num_buckets(), stride = whole_blocks(buckets);
+  space.resize(number * stride);
+  multiply<T>(number, buckets, lookup.width, T(1),
+              {lookup.rows.at(batch, head) + first * lookup.rows.row, std::max(lookup.rows.row, lookup.width)},
+              {lookup.table.at(batch, head), std::max(lookup.table.row, lookup.width), true}, T(0),
+              space.data(), stride);
+  return {space.data() - first * stride, stride};
+}
+
 // The biases of 16 x 16 pairs (fewer at the edges), added up in `sum`.
 template <typename T>
 class BlockBias {
  public:
-  BlockBias(const Call<T>& call, int64_t batch, int64_t head)
+  BlockBias(const Call<T>& call, int64_t batch, int64_t head, ScoreRows<T> by_query, ScoreRows<T> by_key)
       : call_(call),
         batch_(batch),
-        query_scores_(call.query_relation ? call.query_scores.at(batch, head) : nullptr),
-        key_scores_(call.key_relation ? call.key_scores.at(batch, head) : nullptr),
+        query_scores_(by_query.data),
+        key_scores_(by_key.data),
+        query_stride_(by_query.stride),
+        key_stride_(by_key.stride),
         distance_scores_(call.distance_scores.empty() ? nullptr
                                                       : call.distance_scores.data() + head * (2 * call.reach + 1)),
         query_places_(call.places ? call.places->query.at(batch) : nullptr),
@@ -38,8 +64,8 @@ class BlockBias {
     const int64_t distance = query_places_[query] - key_places_[key];
     return places.query.runs(batch_)[query] >= kBlock && places.key.runs(batch_)[key] >= kBlock &&
            distance - kBlock + 1 >= -call_.reach && distance + kBlock - 1 <= call_.reach &&
-           (!query_scores_ || call_.query_relation->is_narrow()) &&
-           (!key_scores_ || call_.key_relation->is_narrow());
+           (!query_scores_ || call_.by_query.relation->is_narrow()) &&
+           (!key_scores_ || call_.by_key.relation->is_narrow());
   }
 
  private:
@@ -65,35 +91,35 @@ class BlockBias {
       std::fill(sum, sum + kBlock * kBlock, T(0));
       return;
     }
-    const Relation& relation = *call_.query_relation;
-    const T* scores = query_scores_ + query * call_.query_scores.row;
+    const Relation& relation = *call_.by_query.relation;
+    const T* scores = query_scores_ + query * query_stride_;
     if (relation.is_constant(low, high)) {
       scores += relation.bucket(distance);
       for (int64_t i = 0; i < kBlock; ++i)
-        std::fill(sum + i * kBlock, sum + (i + 1) * kBlock, scores[i * call_.query_scores.row]);
+        std::fill(sum + i * kBlock, sum + (i + 1) * kBlock, scores[i * query_stride_]);
       return;
     }
     for (int64_t i = 0; i < kBlock; ++i) {
       const Window& window = relation.rising(distance + i - kBlock + 1);
-      pick<true>(scores + i * call_.query_scores.row + window.first, relation.num_buckets() - window.first,
+      pick<true>(scores + i * query_stride_ + window.first, relation.num_buckets() - window.first,
                  window, sum + i * kBlock);
     }
   }
 
   void add_by_key(int64_t key, int64_t distance, int64_t low, int64_t high, T* sum) const {
-    const Relation& relation = *call_.key_relation;
-    const T* scores = key_scores_ + key * call_.key_scores.row;
+    const Relation& relation = *call_.by_key.relation;
+    const T* scores = key_scores_ + key * key_stride_;
     alignas(64) T column[kBlock * kBlock];
     if (relation.is_constant(low, high)) {
       scores += relation.bucket(distance);
-      for (int64_t j = 0; j < kBlock; ++j) column[j] = scores[j * call_.key_scores.row];
+      for (int64_t j = 0; j < kBlock; ++j) column[j] = scores[j * key_stride_];
       for (int64_t i = 0; i < kBlock; ++i)
         for (int64_t j = 0; j < kBlock; ++j) sum[i * kBlock + j] += column[j];
       return;
     }
     for (int64_t j = 0; j < kBlock; ++j) {
       const Window& window = relation.rising(distance - j);
-      pick<false>(scores + j * call_.key_scores.row + window.first, relation.num_buckets() - window.first,
+      pick<false>(scores + j * key_stride_ + window.first, relation.num_buckets() - window.first,
                   window, column + j * kBlock);
     }
     add_transposed(column, sum);
@@ -105,9 +131,9 @@ class BlockBias {
         const int64_t distance = query_places_[query + i] - key_places_[key + j];
         T sum = 0;
         if (query_scores_)
-          sum += query_scores_[(query + i) * call_.query_scores.row + call_.query_relation->bucket(distance)];
+          sum += query_scores_[(query + i) * query_stride_ + call_.by_query.relation->bucket(distance)];
         if (key_scores_)
-          sum += key_scores_[(key + j) * call_.key_scores.row + call_.key_relation->bucket(distance)];
+          sum += key_scores_[(key + j) * key_stride_ + call_.by_key.relation->bucket(distance)];
         if (distance_scores_)
           sum += distance_scores_[call_.reach - std::clamp(distance, -call_.reach, call_.reach)];
         target[i * stride + j] += sum;
@@ -117,7 +143,9 @@ class BlockBias {
 
   const Call<T>& call_;
   int64_t batch_;
-  const T *query_scores_, *key_scores_, *distance_scores_;
+  const T *query_scores_, *key_scores_;
+  int64_t query_stride_, key_stride_;
+  const T* distance_scores_;
   const int32_t *query_places_, *key_places_;
 };
 
