@@ -73,6 +73,18 @@ def test_the_mask_decoder_reads_the_relation_at_selected_places(
     assert largest(found, ours(tokens, **inputs).logits[selected]) < 1e-5
 
 
+@pytest.mark.parametrize("mechanism", [T5, {"name": "disentangled", "p2p": True}], ids=str)
+@pytest.mark.parametrize("relation", [GRID, KINDS], ids=lambda one: one["name"])
+def test_backends_agree_on_every_relation(mechanism: Any, relation: dict[str, Any]) -> None:
+    inputs = {} if relation is GRID else {"relation": kinds(2, 7)}
+    found = {
+        name: model(mechanism, relation=relation, backend=name).encoder(ids(2, 7), **inputs)
+        for name in ("eager", "sdpa", "auto")
+    }
+    for states in found.values():
+        assert largest(states, found["eager"]) < 1e-4
+
+
 def test_the_terms_of_a_grid_are_named_as_on_a_line() -> None:
     ours = model({"name": "disentangled", "p2p": True}, relation=GRID)
     terms = ours.score_terms(ids(1, 7))
