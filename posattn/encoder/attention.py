@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import TypeAlias, final
 
-from einops import rearrange
 from torch import nn
 
 from posattn.backends import AttentionBackend, AttentionCall
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.position import LayerPosition, PositionStack, Prepared
+from posattn.encoder.projections import StackedProjections
 from posattn.mechanisms import Heads
-from posattn.shapes import KeyHidden, QueryHidden
+from posattn.shapes import KeyHidden, PerHead, QueryHidden
 
 Observer: TypeAlias = Callable[[AttentionCall, str], None]
 """Is told of every attention call and of the field's name for its query-key term."""
@@ -32,6 +32,7 @@ class MultiHeadAttention(nn.Module):
         self.key_proj = nn.Linear(size, size, bias=bias == "all")
         self.value_proj = nn.Linear(size, size, bias=bias != "none")
         self.output_proj = nn.Linear(size, size, bias=bias != "none")
+        self.stacked = StackedProjections()
         self.position = LayerPosition(config, stack, layer)
         self.backend = backend
 
@@ -47,19 +48,14 @@ class MultiHeadAttention(nn.Module):
         if observer is not None:
             observer(call, self.position.content_term(prepared))
         attended_BHQD = self.backend.attend(call)
-        return self.output_proj(rearrange(attended_BHQD, "b h q d -> b q (h d)"))
+        return self.output_proj(attended_BHQD.transpose(1, 2).flatten(2))
 
     def call(
         self, query_hidden: QueryHidden, hidden: KeyHidden, prepared: Prepared
     ) -> AttentionCall:
         """Return what the backend is asked to compute."""
         position = self.position
-        split = "b l (h d) -> b h l d"
-        content = Heads(
-            query=rearrange(self.query_proj(query_hidden), split, h=self.num_heads),
-            key=rearrange(self.key_proj(hidden), split, h=self.num_heads),
-            value=rearrange(self.value_proj(hidden), split, h=self.num_heads),
-        )
+        content = self._project(query_hidden, hidden)
         visibility = position.visibility(prepared)
         projections = (self.query_proj, self.key_proj)
         sites = position.sites(content, prepared, projections, visibility, query_hidden)
@@ -74,3 +70,16 @@ class MultiHeadAttention(nn.Module):
             relative_values=position.relative_values(sites),
             dropout=self.dropout if self.training else 0.0,
         )
+
+    def _project(self, query_hidden: QueryHidden, hidden: KeyHidden) -> Heads:
+        """Return queries, keys and values; as one product where no gradient is recorded."""
+        projections = (self.query_proj, self.key_proj, self.value_proj)
+        if query_hidden is hidden and not self.training and self.stacked.takes(projections):
+            query, key, value = self.stacked(projections, hidden).chunk(3, dim=-1)
+        else:
+            query, key = self.query_proj(query_hidden), self.key_proj(hidden)
+            value = self.value_proj(hidden)
+        return Heads(self._split(query), self._split(key), self._split(value))
+
+    def _split(self, hidden: KeyHidden) -> PerHead:
+        return hidden.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)

@@ -1,7 +1,7 @@
 """How several mechanisms act as one: what the encoder shares, and what each attention layer has."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast, final
 
 from jaxtyping import Num
@@ -34,6 +34,16 @@ class Prepared:
     geometry: Geometry
     visibility: Visibility
     windowed: Visibility  # the same within the local window
+    combined: dict[tuple[str | bool, ...], Visibility] = field(default_factory=dict)
+
+    def visible(self, acting: Sequence[str], is_windowed: bool) -> Visibility:
+        """Return what queries see where these mechanisms act, made once for all such layers."""
+        key: tuple[str | bool, ...] = (is_windowed, *acting)
+        if key not in self.combined:
+            shared = self.windowed if is_windowed else self.visibility
+            rules = [self.mechanisms[name][0].visibility(self.geometry) for name in acting]
+            self.combined[key] = shared.with_rules(*(rule for more in rules for rule in more))
+        return self.combined[key]
 
 
 @final
@@ -136,10 +146,7 @@ class LayerPosition(nn.Module):
 
     def visibility(self, prepared: Prepared) -> Visibility:
         """Return what the queries of this layer may see."""
-        shared = prepared.windowed if self.is_windowed else prepared.visibility
-        acting = [prepared.mechanisms[name][0] for name in self.parts]
-        rules = [mechanism.visibility(prepared.geometry) for mechanism in acting]
-        return shared.with_rules(*(rule for more in rules for rule in more))
+        return prepared.visible(tuple(self.parts), self.is_windowed)
 
     def content_term(self, prepared: Prepared) -> str:
         """Return the name of the query-key term: the field's own if one mechanism has one."""

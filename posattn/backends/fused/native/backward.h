@@ -23,6 +23,10 @@ struct Gradients {
 template <typename T>
 T total(const T* numbers, int64_t length) {
   T sum = 0;
+  if (length < 2 * kBlock) {
+    for (int64_t i = 0; i < length; ++i) sum += numbers[i];
+    return sum;
+  }
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < length; ++i) sum += numbers[i];
   return sum;
@@ -34,6 +38,14 @@ void sum_falling(const Relation& relation, int64_t own, const int32_t* places, c
                  int64_t length, const T* source, T* target) {
   for (int64_t j = 0; j < length;) {
     const int64_t distance = own - places[j], most = std::min<int64_t>(length - j, runs[j]);
+    const int64_t low = distance - kBlock + 1;
+    if (most >= kBlock && relation.is_rising() && relation.holds(low) && relation.holds(distance) &&
+        !relation.is_constant(low, distance)) {
+      const Window& window = relation.rising(low);
+      add_by_bucket<true>(source + j, relation.num_buckets() - window.first, window, target + window.first);
+      j += kBlock;
+      continue;
+    }
     const int64_t steps = std::min(most, relation.stepping_below(distance));
     T* place = target + relation.bucket(distance);
     if (steps > 1) {
@@ -53,6 +65,14 @@ void sum_rising(const Relation& relation, int64_t own, const int32_t* places, co
                 int64_t length, const T* source, T* target) {
   for (int64_t i = 0; i < length;) {
     const int64_t distance = places[i] - own, most = std::min<int64_t>(length - i, runs[i]);
+    const int64_t high = distance + kBlock - 1;
+    if (most >= kBlock && relation.is_rising() && relation.holds(distance) && relation.holds(high) &&
+        !relation.is_constant(distance, high)) {
+      const Window& window = relation.rising(distance);
+      add_by_bucket<false>(source + i, relation.num_buckets() - window.first, window, target + window.first);
+      i += kBlock;
+      continue;
+    }
     const int64_t steps = std::min(most, relation.stepping_above(distance));
     T* place = target + relation.bucket(distance);
     if (steps > 1) {
@@ -102,15 +122,22 @@ void transpose(const T* source, int64_t rows, int64_t columns, int64_t source_st
 template <typename T>
 class ScoreGradients {
  public:
-  ScoreGradients(const Lookup<T>& lookup, const LookupGradients<T>& gradients, int64_t batch, int64_t head,
+  ScoreGradients(const Call<T>& call, const Gradients<T>& gradients, bool is_query, int64_t batch, int64_t head,
                  int64_t first, int64_t number, std::vector<T>& space)
-      : lookup_(lookup), gradients_(gradients), batch_(batch), head_(head), first_(first), number_(number) {
-    if (!lookup.relation) return;
-    if (!lookup.is_product()) {
-      data_ = gradients.scores.at(batch, head), stride_ = gradients.scores.row;
+      : call_(call),
+        lookup_(is_query ? call.by_query : call.by_key),
+        gradients_(is_query ? gradients.by_query : gradients.by_key),
+        is_query_(is_query),
+        batch_(batch),
+        head_(head),
+        first_(first),
+        number_(number) {
+    if (!lookup_.relation) return;
+    if (!lookup_.is_product()) {
+      data_ = gradients_.scores.at(batch, head), stride_ = gradients_.scores.row;
       return;
     }
-    stride_ = whole_blocks(lookup.relation->num_buckets());
+    stride_ = whole_blocks(lookup_.relation->num_buckets());
     space.assign(number * stride_, T(0));
     data_ = space.data() - first * stride_;
   }
@@ -120,20 +147,25 @@ class ScoreGradients {
   // Hands the gradients of products on to rows and table.
   void finish() const {
     if (!lookup_.relation || !lookup_.is_product()) return;
-    const int64_t width = lookup_.width, buckets = lookup_.relation->num_buckets();
-    const T* table = lookup_.table.at(batch_, head_);
-    const T* rows = lookup_.rows.at(batch_, head_) + first_ * lookup_.rows.row;
+    const int64_t width = lookup_.width;
+    const Heads<const T>&rows = lookup_.rows, &table = lookup_.table;
     const Heads<T>&to_rows = gradients_.rows, &to_table = gradients_.table;
-    multiply<T>(number_, width, buckets, T(1), {row(first_), stride_}, {table, std::max(lookup_.table.row, width)},
-                T(1), to_rows.at(batch_, head_) + first_ * to_rows.row, std::max(to_rows.row, width));
-    multiply<T>(buckets, width, number_, T(1), {row(first_), stride_, true},
-                {rows, std::max(lookup_.rows.row, width)}, T(1), to_table.at(batch_, head_),
-                std::max(to_table.row, width));
+    by_group(call_, is_query_, batch_, first_, number_, [&](int64_t start, int64_t size, int64_t low, int64_t high) {
+      const T* scores = row(start) + low;
+      multiply<T>(size, width, high - low + 1, T(1), {scores, stride_},
+                  {table.at(batch_, head_) + low * table.row, std::max(table.row, width)}, T(1),
+                  to_rows.at(batch_, head_) + start * to_rows.row, std::max(to_rows.row, width));
+      multiply<T>(high - low + 1, width, size, T(1), {scores, stride_, true},
+                  {rows.at(batch_, head_) + start * rows.row, std::max(rows.row, width)}, T(1),
+                  to_table.at(batch_, head_) + low * to_table.row, std::max(to_table.row, width));
+    });
   }
 
  private:
+  const Call<T>& call_;
   const Lookup<T>& lookup_;
   const LookupGradients<T>& gradients_;
+  bool is_query_;
   int64_t batch_, head_, first_, number_, stride_ = 0;
   T* data_ = nullptr;
 };
@@ -172,15 +204,15 @@ class HeadGradient {
       for (int64_t d = 0; d < call_.value_width; ++d) sum += left[d] * right[d];
       inner_[i] = sum;
     }
-    const auto key_scores = score_rows(call_.by_key, batch_, head_, 0, call_.keys, space_.key_scores);
-    const ScoreGradients<T> by_key(call_.by_key, gradients_.by_key, batch_, head_, 0, call_.keys,
+    const auto key_scores = score_rows(call_, false, batch_, head_, 0, call_.keys, space_.key_scores);
+    const ScoreGradients<T> by_key(call_, gradients_, false, batch_, head_, 0, call_.keys,
                                    space_.key_gradients);
     for (int64_t query = 0; query < call_.queries; query += kTileRows) {
       const int64_t rows = std::min(kTileRows, call_.queries - query);
       const BlockBias<T> bias(call_, batch_, head_,
-                              score_rows(call_.by_query, batch_, head_, query, rows, space_.query_scores),
+                              score_rows(call_, true, batch_, head_, query, rows, space_.query_scores),
                               key_scores);
-      const ScoreGradients<T> by_query(call_.by_query, gradients_.by_query, batch_, head_, query, rows,
+      const ScoreGradients<T> by_query(call_, gradients_, true, batch_, head_, query, rows,
                                        space_.query_gradients);
       for (int64_t key = 0; key < call_.keys; key += kTileColumns) {
         const Tile tile{batch_, head_, query, rows, key, std::min(kTileColumns, call_.keys - key)};

@@ -30,18 +30,50 @@ inline void transpose_block(const T* source, int64_t source_stride, T* target, i
     for (int64_t j = 0; j < kBlock; ++j) target[j * target_stride + i] = source[i * source_stride + j];
 }
 
+// target[window.lane[i]] += source[i], in order or reversed; of `target` `available` numbers are there.
+template <bool kReversed, typename T>
+inline void add_by_bucket(const T* source, int64_t available, const Window& window, T* target) {
+  for (int64_t i = 0; i < kBlock; ++i) target[window.lane[kReversed ? kBlock - 1 - i : i]] += source[i];
+}
+
 #ifdef __AVX512F__
+inline __m512i reversed() {
+  return _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+
 template <bool kReversed>
 inline void pick(const float* source, int64_t available, const Window& window, float* target) {
   const __mmask16 readable = available >= kBlock ? 0xFFFF : static_cast<__mmask16>((1u << available) - 1);
   __m128i lanes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(window.lane));
   __m512i places = _mm512_cvtepu8_epi32(lanes);
   if constexpr (kReversed) {
-    const __m512i back = _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    places = _mm512_permutexvar_epi32(back, places);
+    places = _mm512_permutexvar_epi32(reversed(), places);
   }
   const __m512 scores = _mm512_maskz_loadu_ps(readable, source);
   _mm512_storeu_ps(target, _mm512_permutexvar_ps(places, scores));
+}
+
+template <int kPlaces>
+inline __m512 add_shifted(__m512 sums) {
+  const __m512i bits = _mm512_castps_si512(sums);
+  const __m512i shifted = _mm512_alignr_epi32(bits, _mm512_setzero_si512(), 16 - kPlaces);
+  return _mm512_add_ps(sums, _mm512_castsi512_ps(shifted));
+}
+
+// For maps that rise: sums up to each place, and of those the differences between ends of buckets.
+template <bool kReversed>
+inline void add_by_bucket(const float* source, int64_t available, const Window& window, float* target) {
+  __m512 sums = _mm512_loadu_ps(source);
+  if constexpr (kReversed) sums = _mm512_permutexvar_ps(reversed(), sums);
+  sums = add_shifted<8>(add_shifted<4>(add_shifted<2>(add_shifted<1>(sums))));
+  const __m512i none = _mm512_set1_epi32(-1);
+  const __m512i last = _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(window.last)));
+  const __m512i before = _mm512_alignr_epi32(last, none, 15);
+  const __m512 high = _mm512_maskz_permutexvar_ps(_mm512_cmpgt_epi32_mask(last, none), last, sums);
+  const __m512 low = _mm512_maskz_permutexvar_ps(_mm512_cmpgt_epi32_mask(before, none), before, sums);
+  const __mmask16 there = available >= kBlock ? 0xFFFF : static_cast<__mmask16>((1u << available) - 1);
+  const __m512 more = _mm512_sub_ps(high, low);
+  _mm512_mask_storeu_ps(target, there, _mm512_add_ps(_mm512_maskz_loadu_ps(there, target), more));
 }
 
 inline void transpose_registers(__m512 (&row)[kBlock]) {

@@ -3,7 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "relation.h"
@@ -60,6 +62,13 @@ struct PerToken {
   const int32_t* runs(int64_t b) const { return follow.data() + (batches == 1 ? 0 : b * length); }
 };
 
+// The smallest and the largest of some tokens' integers.
+inline std::pair<int64_t, int64_t> ends(const PerToken& tokens, int64_t batch, int64_t first, int64_t number) {
+  const int32_t* values = tokens.at(batch) + first;
+  const auto [low, high] = std::minmax_element(values, values + number);
+  return {*low, *high};
+}
+
 // Places of queries and keys between which distances are taken.
 struct Places {
   PerToken query, key;
@@ -101,6 +110,16 @@ struct Call {
 
   double dropout = 0.0;
   uint64_t seed = 0;
+
+  // The first and the last bucket that `number` queries, or keys, from `first` on can look up.
+  std::pair<int64_t, int64_t> reachable(bool is_query, int64_t batch, int64_t first, int64_t number) const {
+    const auto& [by, own, other] = is_query ? std::tie(by_query, places->query, places->key)
+                                            : std::tie(by_key, places->key, places->query);
+    const auto [own_low, own_high] = ends(own, batch, first, number);
+    const auto [other_low, other_high] = ends(other, batch, 0, other.length);
+    return is_query ? by.relation->buckets(own_low - other_high, own_high - other_low)
+                    : by.relation->buckets(other_low - own_high, other_high - own_low);
+  }
 
   bool hides() const { return !seen_keys.empty() || documents || limits || visible.data; }
 };

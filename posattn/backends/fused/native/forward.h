@@ -62,7 +62,7 @@ class RowBlock {
  public:
   RowBlock(const Call<T>& call, int64_t batch, int64_t head, int64_t first, int64_t rows, Space<T>& all)
       : call_(call),
-        bias_(call, batch, head, score_rows(call.by_query, batch, head, first, rows, all.by_query),
+        bias_(call, batch, head, score_rows(call, true, batch, head, first, rows, all.by_query),
               all.key_scores),
         batch_(batch),
         head_(head),
@@ -128,7 +128,7 @@ void forward(const Call<T>& call, const Heads<T>& out, T* log_sum) {
       const int64_t rows = std::min(kTileRows, call.queries - first);
       const int64_t batch = pair / call.heads, head = pair % call.heads;
       if (space.pair != pair)
-        space.key_scores = score_rows(call.by_key, batch, head, 0, call.keys, space.by_key);
+        space.key_scores = score_rows(call, false, batch, head, 0, call.keys, space.by_key);
       space.pair = pair;
       RowBlock<T>(call, batch, head, first, rows, space)
           .run(out, log_sum + pair * call.queries + first);

@@ -16,19 +16,36 @@ struct ScoreRows {
 
 inline int64_t whole_blocks(int64_t length) { return (length + kBlock - 1) / kBlock * kBlock; }
 
-// Returns the scores of `number` tokens from `first` on, multiplied in `space` if they are products.
+constexpr int64_t kProductRows = 128;
+
+// Calls `use(first, number, low, high)` for groups of tokens with the buckets that each can reach.
+template <typename T, typename Use>
+void by_group(const Call<T>& call, bool is_query, int64_t batch, int64_t first, int64_t number, Use&& use) {
+  for (int64_t start = first; start < first + number; start += kProductRows) {
+    const int64_t size = std::min(kProductRows, first + number - start);
+    const auto [low, high] = call.reachable(is_query, batch, start, size);
+    use(start, size, low, high);
+  }
+}
+
+// Returns the scores of `number` queries (or keys) from `first` on; products are multiplied in `space`.
 template <typename T>
-ScoreRows<T> score_rows(const Lookup<T>& lookup, int64_t batch, int64_t head, int64_t first, int64_t number,
-                        std::vector<T>& space) {
+ScoreRows<T> score_rows(const Call<T>& call, bool is_query, int64_t batch, int64_t head, int64_t first,
+                        int64_t number, std::vector<T>& space) {
+  const Lookup<T>& lookup = is_query ? call.by_query : call.by_key;
   if (!lookup.relation) return {};
   if (!lookup.is_product()) return {lookup.scores.at(batch, head), lookup.scores.row};
-  const int64_t buckets = lookup.relation->num_buckets(), stride = whole_blocks(buckets);
+  const int64_t stride = whole_blocks(lookup.relation->num_buckets()), width = lookup.width;
   space.resize(number * stride);
-  multiply<T>(number, buckets, lookup.width, T(1),
-              {lookup.rows.at(batch, head) + first * lookup.rows.row, std::max(lookup.rows.row, lookup.width)},
-              {lookup.table.at(batch, head), std::max(lookup.table.row, lookup.width), true}, T(0),
-              space.data(), stride);
-  return {space.data() - first * stride, stride};
+  T* scores = space.data() - first * stride;
+  const int64_t row_stride = std::max(lookup.rows.row, width), table_stride = std::max(lookup.table.row, width);
+  by_group(call, is_query, batch, first, number, [&](int64_t start, int64_t size, int64_t low, int64_t high) {
+    multiply<T>(size, high - low + 1, width, T(1),
+                {lookup.rows.at(batch, head) + start * lookup.rows.row, row_stride},
+                {lookup.table.at(batch, head) + low * lookup.table.row, table_stride, true}, T(0),
+                scores + start * stride + low, stride);
+  });
+  return {scores, stride};
 }
 
 // The biases of 16 x 16 pairs (fewer at the edges), added up in `sum`.
@@ -210,19 +227,14 @@ void hide(const Call<T>& call, const Tile& tile, T* target, int64_t stride) {
 // Whether no query of the tile can see any of its keys, told from smallest and largest values.
 template <typename T>
 bool is_hidden(const Call<T>& call, const Tile& tile) {
-  const auto ends = [&](const PerToken& tokens, int64_t first, int64_t number) {
-    const int32_t* values = tokens.at(tile.batch) + first;
-    const auto [low, high] = std::minmax_element(values, values + number);
-    return std::pair<int64_t, int64_t>(*low, *high);
-  };
   if (call.documents) {
-    const auto [query_low, query_high] = ends(call.documents->query, tile.first_query, tile.rows);
-    const auto [key_low, key_high] = ends(call.documents->key, tile.first_key, tile.columns);
+    const auto [query_low, query_high] = ends(call.documents->query, tile.batch, tile.first_query, tile.rows);
+    const auto [key_low, key_high] = ends(call.documents->key, tile.batch, tile.first_key, tile.columns);
     if (query_high < key_low || key_high < query_low) return true;
   }
   if (call.limits) {
-    const auto [query_low, query_high] = ends(call.limits->places.query, tile.first_query, tile.rows);
-    const auto [key_low, key_high] = ends(call.limits->places.key, tile.first_key, tile.columns);
+    const auto [query_low, query_high] = ends(call.limits->places.query, tile.batch, tile.first_query, tile.rows);
+    const auto [key_low, key_high] = ends(call.limits->places.key, tile.batch, tile.first_key, tile.columns);
     if (query_low - key_high > call.limits->high[tile.head] || query_high - key_low < call.limits->low[tile.head])
       return true;
   }

@@ -9,10 +9,12 @@ namespace posattn {
 
 constexpr int64_t kBlock = 16;
 
-// Which of 16 neighbouring scores 16 consecutive distances read: score[first + lane[i]].
+// Which of 16 neighbouring scores 16 consecutive distances read: score[first + lane[i]]. `last[k]` is the
+// last of the distances whose lane is at most k, -1 if there is none.
 struct Window {
   int32_t first;
   uint8_t lane[kBlock];
+  int8_t last[kBlock];
 };
 
 // row[distance + reach] is the bucket. `falling[t]` serves distances t, t - 1, ..; `rising[t]` t, t + 1, ..
@@ -43,12 +45,21 @@ class Relation {
       }
     }
     is_narrow_ = true;
+    is_rising_ = std::is_sorted(row_.begin(), row_.end());
   }
 
   bool is_narrow() const { return is_narrow_; }
+  bool is_rising() const { return is_rising_; }  // and narrow
   int64_t reach() const { return reach_; }
   int64_t num_buckets() const { return num_buckets_; }
   int32_t bucket(int64_t distance) const { return row_[clamped(distance)]; }
+
+  // The smallest and the largest bucket of the distances from `low` to `high`.
+  std::pair<int64_t, int64_t> buckets(int64_t low, int64_t high) const {
+    const auto [least, most] =
+        std::minmax_element(row_.begin() + clamped(low), row_.begin() + clamped(high) + 1);
+    return {*least, *most};
+  }
 
   // Whether all distances from `low` to `high` share one bucket.
   bool is_constant(int64_t low, int64_t high) const { return run_end_[clamped(low)] >= clamped(high); }
@@ -86,6 +97,9 @@ class Relation {
     window.first = std::max<int32_t>(0, std::min<int64_t>(*least, num_buckets_ - kBlock));
     if (*most - window.first >= kBlock) return false;
     for (int64_t i = 0; i < kBlock; ++i) window.lane[i] = static_cast<uint8_t>(begin[i] - window.first);
+    for (int64_t k = 0; k < kBlock; ++k)
+      window.last[k] = static_cast<int8_t>(std::count_if(window.lane, window.lane + kBlock,
+                                                         [&](uint8_t lane) { return lane <= k; }) - 1);
     return true;
   }
 
@@ -93,7 +107,7 @@ class Relation {
   std::vector<int32_t> row_, run_begin_, run_end_, ramp_begin_, ramp_end_;
   int64_t num_buckets_;
   std::vector<Window> windows_;
-  bool is_narrow_ = false;
+  bool is_narrow_ = false, is_rising_ = false;
 };
 
 }  // namespace posattn
