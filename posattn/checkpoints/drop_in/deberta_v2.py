@@ -76,5 +76,5 @@ class DebertaV2Host(Host):
         return LogBuckets(
             num_buckets=encoder.position_buckets,
             max_distance=encoder.max_relative_positions,
-            past_end=self.past_end,
+            beyond=self.beyond,
         )

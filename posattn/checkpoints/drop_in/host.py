@@ -14,7 +14,7 @@ from posattn.mechanisms import ClippedDistances, DisentangledConfig, LogBuckets
 _REPLACED = (
     "another tool has replaced the forward of {} (hooks of accelerate do); remove that first"
 )
-PastEnd: TypeAlias = Literal["transformers", "microsoft"]
+Beyond: TypeAlias = Literal["held", "growing"]
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Facts:
 
 
 class Host(ABC):
-    """One version of DeBERTa in transformers. `past_end` says whose buckets long distances have."""
+    """One version of DeBERTa in transformers. `beyond` says what buckets do past their last one."""
 
     name: ClassVar[str]
     fast_encoder: ClassVar[type[SpedUpEncoder]]
     fast_attention: ClassVar[type[SpedUpAttention]]
 
-    def __init__(self, past_end: PastEnd) -> None:
+    def __init__(self, beyond: Beyond) -> None:
         """Take the option."""
-        self.past_end = past_end
+        self.beyond = beyond
 
     @abstractmethod
     def facts(self, encoder: Any, attention: Any) -> Facts:

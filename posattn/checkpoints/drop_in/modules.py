@@ -47,7 +47,9 @@ class SpedUpEncoder(nn.Module):
             return super().get_rel_pos(hidden_states, query_states, relative_pos)  # type: ignore[misc]
         length = hidden_states.size(-2)
         positions = torch.arange(length, device=hidden_states.device)[None]
-        return TokenDistances(mechanism.prepare(Geometry(positions, positions, length - 1)))
+        geometry = Geometry(positions, positions, length - 1)
+        distance = geometry.distance.mapped(mechanism.config.buckets.signed)
+        return TokenDistances(mechanism.prepare(geometry), distance)
 
 
 class SpedUpAttention(nn.Module):

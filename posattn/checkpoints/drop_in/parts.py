@@ -12,6 +12,7 @@ from posattn.backends import AttentionBackend
 from posattn.bias import Padding, Visibility
 from posattn.mechanisms import DisentangledAttention, DisentangledConfig, EncoderDims
 from posattn.mechanisms.disentangled import DisentangledLayer, Rows
+from posattn.positions import Relation
 
 
 @final
@@ -57,11 +58,12 @@ class TokenDistances:
     """Rows of the relative table by distance, where transformers hands its layers a tensor of all pairs."""
 
     rows: Rows
+    distance: Relation  # after clipping or bucketing
 
     @property
     def pairs(self) -> Tensor:
-        """The distance of every pair after clipping or bucketing, as transformers builds it."""
-        return self.rows.signed.pairs
+        """The distance of every pair, as transformers builds it."""
+        return self.distance.pairs
 
 
 def mechanism_over(

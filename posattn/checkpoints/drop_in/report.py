@@ -12,13 +12,13 @@ class SpeedUp:
     num_layers: int
     backend: str
     chosen: tuple[str, ...]  # what `auto` took for the check, without and with gradients
-    past_end: str
+    beyond: str
     largest_difference: float
 
     def __str__(self) -> str:
         took = f", which takes {' and '.join(self.chosen)} here" if self.chosen else ""
         return (
             f"posattn: attention of {self.num_layers} layers of {' and '.join(self.hosts)} now runs "
-            f"through backend '{self.backend}'{took}; distances past the table as in "
-            f"{self.past_end}; largest difference from transformers {self.largest_difference:.1e}"
+            f"through backend '{self.backend}'{took}; past their last distance log "
+            f"buckets are {self.beyond}; largest difference from transformers {self.largest_difference:.1e}"
         )

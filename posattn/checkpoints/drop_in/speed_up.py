@@ -9,7 +9,7 @@ from torch import nn
 
 from posattn.backends import AttentionBackend, AutoBackend
 from posattn.backends import registry as backends
-from posattn.checkpoints.drop_in.host import Host, PastEnd
+from posattn.checkpoints.drop_in.host import Beyond, Host
 from posattn.checkpoints.drop_in.modules import SpedUpAttention, SpedUpEncoder
 from posattn.checkpoints.drop_in.parts import (
     AttentionPart,
@@ -34,19 +34,19 @@ def speed_up(
     model: nn.Module,
     *,
     backend: str = "auto",
-    past_end: PastEnd = "transformers",
+    beyond: Beyond = "growing",
     quiet: bool = False,
 ) -> SpeedUp:
     """Replace the attention of every transformers DeBERTa (v1, v2, v3) in a model; print what was chosen.
 
     The model stays the object it is: weights, names in state_dict, save_pretrained, gradients and dropout
     are as before, outputs of real tokens equal up to rounding. Where attention maps are asked for,
-    or a mask of pairs is given, transformers' own code runs. `past_end` says how distances past the
-    table of v2 and v3 are bucketed: as transformers does, or as Microsoft's code, with which these
-    models were trained. IncompatibleParts with all reasons, and the model untouched, if it cannot be done.
+    or a mask of pairs is given, transformers' own code runs. `beyond` says what the log buckets of
+    v2 and v3 do past their last distance: they grow as in transformers, or are held as in Microsoft's
+    code, with which these models were trained. IncompatibleParts with all reasons, and the model untouched, if it cannot be done.
     """
     made = backends.get(backend)()
-    hosts = _hosts(past_end)
+    hosts = _hosts(beyond)
     found = [(host, m) for m in model.modules() for host in hosts if host.is_encoder(m)]
     if reasons := list(_refusals(model, hosts, found)):
         raise IncompatibleParts(f"this model cannot be sped up: {'; '.join(reasons)}")
@@ -65,7 +65,7 @@ def speed_up(
         num_layers=sum(len(host.layers(encoder)) for host, encoder in found),
         backend=backend,
         chosen=tuple(sorted(made.chosen)) if isinstance(made, AutoBackend) else (),
-        past_end=past_end,
+        beyond=beyond,
         largest_difference=max(differences),
     )
     if not quiet:
@@ -85,10 +85,10 @@ def slow_down(model: nn.Module) -> int:
     return num_layers
 
 
-def _hosts(past_end: PastEnd) -> list[Host]:
+def _hosts(beyond: Beyond) -> list[Host]:
     """Return what is known of the versions that are loaded; transformers is never imported for it."""
     return [
-        getattr(import_module(f"posattn.checkpoints.drop_in.{module}"), name)(past_end)
+        getattr(import_module(f"posattn.checkpoints.drop_in.{module}"), name)(beyond)
         for path, (module, name) in _HOSTS.items()
         if path in sys.modules
     ]

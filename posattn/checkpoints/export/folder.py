@@ -80,8 +80,8 @@ def _config_facts(made: Pretrained) -> dict[str, Any]:
     """Return what config.json says beside the architecture."""
     labels = made.report.labels
     named = {"id2label": dict(enumerate(labels))} if labels else {}
-    configs = [head.config for head in made.tasks.tasks.values()]
-    counts = [config.num_labels for config in configs if hasattr(config, "num_labels")]
+    heads = made.heads().values()
+    counts = [head.num_labels for head in heads if hasattr(head, "num_labels")]
     numbers = {"num_labels": counts[0]} if counts and not labels else {}
     return {**named, **numbers, **special_ids(made)}
 
@@ -99,7 +99,7 @@ def _write(home: Home | Homeless, made: Pretrained, folder: Path) -> Exported:
             f"{home.architecture} of transformers has the same options and weights, and still gives other "
             f"outputs (largest difference by length: {differences}, allowed {TOLERANCE}); nothing was "
             "written. DeBERTa v2 buckets distances past max_distance otherwise there: for that, lower "
-            "data.max_length, or train with buckets.past_end: transformers"
+            "data.max_length, or train with buckets.beyond: growing"
         )
     home.model.save_pretrained(folder)
     return Exported(home.architecture, False, differences, (), home.notes)

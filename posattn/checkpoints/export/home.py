@@ -115,8 +115,12 @@ def _architecture(family: Family, made: Pretrained) -> str | None:
 
 
 def _build(config: Mapping[str, Any], architecture: str, made: Pretrained) -> Any:
-    import transformers
-
+    try:
+        import transformers
+    except ImportError as error:
+        raise CheckpointError(
+            "an export needs transformers, to compare with it: pip install 'posattn[checkpoints]'"
+        ) from error
     given = {key: value for key, value in config.items() if key != "model_type"}
     full = transformers.AutoConfig.for_model(config["model_type"], **given)
     kind = getattr(transformers, architecture)
@@ -139,10 +143,10 @@ def _differences(made: Pretrained, section: Mapping[str, Any], plan: Plan) -> It
         heads = (made.recipe.head, HeadConfig.model_validate(plan.head))
         ours, other = (head.resolved(made.recipe.encoder) for head in heads)
         yield from differences(ours.model_dump(mode="json"), other.model_dump(mode="json"), "head")
-    for name, head in made.tasks.tasks.items():
+    for name, config in made.heads().items():
         if name != SENTENCE:
-            options = type(head.config).model_validate(plan.tasks.get(name, {}))
-            one, two = (item.model_dump(mode="json") for item in (head.config, options))
+            options = type(config).model_validate(plan.tasks.get(name, {}))
+            one, two = (item.model_dump(mode="json") for item in (config, options))
             yield from differences(one, two, f"tasks.{name}")
 
 
@@ -150,8 +154,9 @@ def _widened(family: Family, made: Pretrained, plan: Plan) -> dict[str, Tensor]:
     """Return our tensors, with zeros for what `widened` has added."""
     encoder = EncoderConfig.model_validate(plan.encoder)
     recipe = made.recipe.model_copy(update={"encoder": encoder})
-    heads = {name: head.config for name, head in made.tasks.tasks.items()}
-    parts = Parts(recipe, heads, made.masked_lm is not None, made.encoder.tokens.num_embeddings)
+    parts = Parts(
+        recipe, made.heads(), made.masked_lm is not None, made.encoder.tokens.num_embeddings
+    )
     ours = made.tensors()
     for name, shape in parts.shapes().items():
         if name not in ours and any(fnmatchcase(name, zero) for zero in family.zeros):

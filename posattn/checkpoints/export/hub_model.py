@@ -139,7 +139,7 @@ class PosattnForMaskedLM(_Posattn):
     """An encoder with decoder and masked-token head."""
 
     ignored = ("tasks.",)
-    _tied_weights_keys: ClassVar[dict[str, str]] = {"head.output.weight": "encoder.tokens.weight"}
+    _tied_weights_keys = {"head.output.weight": "encoder.tokens.weight"}  # noqa: RUF012 - as there
 
     def __init__(self, config: PosattnConfig) -> None:
         """Build all parts, with first values by name."""

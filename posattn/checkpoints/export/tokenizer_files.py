@@ -22,8 +22,9 @@ def tokenizer_files(made: Pretrained) -> dict[str, Any]:
     special = special_tokens(made)
     if inner.post_processor is None and made.recipe.data.cls:
         cls, sep = special["cls_token"], special["sep_token"]
+        ids = special_ids(made)
         inner.post_processor = processors.BertProcessing(
-            (sep, inner.token_to_id(sep)), (cls, inner.token_to_id(cls))
+            (sep, int(ids["sep_token_id"] or 0)), (cls, int(ids["cls_token_id"] or 0))
         )
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -42,7 +43,7 @@ def special_tokens(made: Pretrained) -> dict[str, str]:
     assert made.tokenizer is not None
     vocabulary = TextTokenizer(made.tokenizer).vocabulary
     ids = {role: getattr(vocabulary, role) for role in _ROLES}
-    return {f"{role}_token": made.tokenizer.id_to_token(found) for role, found in ids.items()}
+    return {f"{role}_token": made.tokenizer.id_to_token(found) or "" for role, found in ids.items()}
 
 
 def special_ids(made: Pretrained) -> dict[str, int | None]:

@@ -90,7 +90,7 @@ def _widened(part: dict[str, Any]) -> dict[str, Any]:
         return part
     buckets = part["buckets"]
     if buckets["name"] == "log":
-        buckets = buckets | {"past_end": "microsoft"}
+        buckets = buckets | {"beyond": "held"}
     return part | {"buckets": buckets, "key_bias": part["projections"] == "own" and part["c2p"]}
 
 

@@ -59,8 +59,7 @@ def swap_checkpoint(
     recipe = _changed(made, overrides)
     old = made.tensors()
     rows = made.encoder.tokens.num_embeddings
-    heads = {name: head.config for name, head in made.tasks.tasks.items()}
-    parts = Parts(recipe, heads, made.masked_lm is not None, rows)
+    parts = Parts(recipe, made.heads(), made.masked_lm is not None, rows)
     found = unmatched(parts.shapes(), shapes(old))
     kept = {name: tensor for name, tensor in old.items() if name not in found.unused}
     start = Start({}, "")

@@ -188,7 +188,7 @@ def test_slow_down_gives_back_transformers_own_code() -> None:
 def test_distances_past_the_table_follow_transformers_or_microsoft() -> None:
     model = made("v3")
     before = first_output(model, 64)
-    quick(model, past_end="microsoft")
+    quick(model, beyond="held")
     assert not torch.allclose(first_output(model, 64), before, atol=1e-3)
     assert first_output(model, 20).shape[0] == 2 * 20 - 6
 

@@ -231,14 +231,14 @@ def test_the_encoder_alone_has_a_home_where_its_decoder_has_none(tmp_path: Path)
 def test_nothing_is_written_where_outputs_differ(tmp_path: Path) -> None:
     made(KINDS["deberta v3"]).save_pretrained(tmp_path / "theirs")
     import_checkpoint(tmp_path / "theirs", tmp_path / "ours", overrides=["data.max_length=64"])
-    with pytest.raises(CheckpointError, match=r"gives other outputs .* past_end: transformers"):
+    with pytest.raises(CheckpointError, match=r"gives other outputs .* beyond: growing"):
         export_run(tmp_path / "ours", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    option = ["encoder.mechanism.buckets.past_end=transformers", "data.max_length=64"]
+    option = ["encoder.mechanism.buckets.beyond=growing", "data.max_length=64"]
     import_checkpoint(tmp_path / "theirs", tmp_path / "as theirs", overrides=option)
     done = export_run(tmp_path / "as theirs", tmp_path / "out")
     assert max(done.differences.values()) < 1e-5
-    assert any("past_end is transformers, and there microsoft" in note for note in done.notes)
+    assert any("beyond is growing, and there held" in note for note in done.notes)
 
 
 def test_what_cannot_be_exported_is_named_before_anything_is_written(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_what_means_nothing_is_refused_and_nothing_is_written(
     with pytest.raises(CheckpointError, match="a normalised table cannot take values"):
         swap_checkpoint(bert, out, ["encoder.mechanism=disentangled"], from_old=True)
     wide = ["encoder.hidden_size=8", "encoder.mechanism.buckets.max_distance=9"]
-    with pytest.raises(CheckpointError, match="gives encoder.*another form than the new one"):
+    with pytest.raises(CheckpointError, match=r"gives encoder.*another form than the new one"):
         swap_checkpoint(deberta, out, wide, from_old=True)
     assert not out.exists()
 
