@@ -6,6 +6,7 @@ has no form of (attention maps, states of its own for the queries, given relativ
 pairs) runs through the methods of transformers.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import torch
@@ -52,7 +53,7 @@ class SpedUpEncoder(nn.Module):
         return TokenDistances(mechanism.prepare(geometry), distance)
 
 
-class SpedUpAttention(nn.Module):
+class SpedUpAttention(nn.Module, ABC):
     """The forward of an attention module whose softmax is computed by a backend of posattn."""
 
     transformers_class: ClassVar[type[nn.Module]]
@@ -104,17 +105,17 @@ class SpedUpAttention(nn.Module):
         own = tuple(layer._modules.get(name) for name in names)
         return all(a is b for a, b in zip(own, self.own_projections(), strict=True))
 
+    @abstractmethod
     def split_heads(self, hidden_states: Tensor) -> Heads:
         """Return queries, keys and values by head, as this version projects them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def content_projections(self) -> tuple[Any, Any]:
         """Return the projections of queries and keys, which serve the table where it is shared."""
-        raise NotImplementedError
 
+    @abstractmethod
     def own_projections(self) -> tuple[Any, Any]:
         """Return the projections that make keys and queries of the table and nothing else, or None."""
-        raise NotImplementedError
 
     def _bias(self, heads: Heads, places: TokenDistances) -> Any:
         part = self.posattn_part

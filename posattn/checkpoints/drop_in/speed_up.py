@@ -20,6 +20,7 @@ from posattn.checkpoints.drop_in.parts import (
 from posattn.checkpoints.drop_in.report import SpeedUp
 from posattn.checkpoints.drop_in.sample import Sample
 from posattn.errors import IncompatibleParts
+from posattn.mechanisms import LogBuckets
 
 _HOSTS = {
     "transformers.models.deberta.modeling_deberta": ("deberta", "DebertaHost"),
@@ -43,7 +44,8 @@ def speed_up(
     are as before, outputs of real tokens equal up to rounding. Where attention maps are asked for,
     or a mask of pairs is given, transformers' own code runs. `beyond` says what the log buckets of
     v2 and v3 do past their last distance: they grow as in transformers, or are held as in Microsoft's
-    code, with which these models were trained. IncompatibleParts with all reasons, and the model untouched, if it cannot be done.
+    code, with which these models were trained. IncompatibleParts with all reasons, and the model
+    untouched, if it cannot be done.
     """
     made = backends.get(backend)()
     hosts = _hosts(beyond)
@@ -65,7 +67,7 @@ def speed_up(
         num_layers=sum(len(host.layers(encoder)) for host, encoder in found),
         backend=backend,
         chosen=tuple(sorted(made.chosen)) if isinstance(made, AutoBackend) else (),
-        beyond=beyond,
+        beyond=beyond if any(_has_log_buckets(*each) for each in found) else "",
         largest_difference=max(differences),
     )
     if not quiet:
@@ -133,3 +135,7 @@ def _replace(host: Host, encoder: Any, backend: AttentionBackend) -> None:
         attention.__class__ = host.fast_attention
     encoder.posattn_part = part
     encoder.__class__ = host.fast_encoder
+
+
+def _has_log_buckets(host: Host, encoder: nn.Module) -> bool:
+    return isinstance(host.facts(encoder, host.layers(encoder)[0]).buckets, LogBuckets)

@@ -13,6 +13,7 @@ from posattn.checkpoints.export.facts import RunFacts, run_facts
 from posattn.checkpoints.export.home import Home, Homeless, find_home
 from posattn.checkpoints.export.model_card import model_card
 from posattn.checkpoints.export.own_format import MODELING, MODELING_TEXT, own_config
+from posattn.checkpoints.export.sentence_files import sentence_files
 from posattn.checkpoints.export.tokenizer_files import special_ids, tokenizer_files
 from posattn.checkpoints.loading import from_pretrained
 from posattn.checkpoints.pretrained import Pretrained
@@ -60,7 +61,9 @@ def export_run(run: str | Path, out: str | Path, *, encoder_only: bool = False) 
         shutil.rmtree(temporary, ignore_errors=True)
         try:
             exported = _write(home, made, temporary)
-            for name, content in {**tokenizer_files(made), **_card(facts, made, exported)}.items():
+            files = {**tokenizer_files(made), **sentence_files(made)}
+            for name, content in {**files, **_card(facts, made, exported)}.items():
+                (temporary / name).parent.mkdir(exist_ok=True)
                 text = content if isinstance(content, str) else json.dumps(content, indent=2)
                 write_and_sync(temporary / name, text.encode())
             if isinstance(home, Home):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -48,6 +49,10 @@ class Homeless:
 
 def find_home(made: Pretrained, extra: Mapping[str, Any]) -> Home | Homeless:
     """Return the first class that computes the same; `extra` are further keys of its config.json."""
+    if find_spec("transformers") is None:
+        raise CheckpointError(
+            "an export needs transformers, to compare with it: pip install 'posattn[checkpoints]'"
+        )
     known = [families.get(name)() for name in families.names()]
     nearest: list[str] | None = None
     for family in (family for family in known if family.prefix):
@@ -115,12 +120,8 @@ def _architecture(family: Family, made: Pretrained) -> str | None:
 
 
 def _build(config: Mapping[str, Any], architecture: str, made: Pretrained) -> Any:
-    try:
-        import transformers
-    except ImportError as error:
-        raise CheckpointError(
-            "an export needs transformers, to compare with it: pip install 'posattn[checkpoints]'"
-        ) from error
+    import transformers
+
     given = {key: value for key, value in config.items() if key != "model_type"}
     full = transformers.AutoConfig.for_model(config["model_type"], **given)
     kind = getattr(transformers, architecture)

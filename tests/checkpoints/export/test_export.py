@@ -35,6 +35,7 @@ from posattn.errors import CheckpointError, RecipeError
 from posattn.recipe.run import train_recipe
 from posattn.recipe.schema import load_recipe
 from tests.checkpoints.originals import KINDS, SIZES, V3, made, sample
+from tests.checkpoints.test_sentence import sentence_encoder
 
 TINY = SIZES["tiny"]
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "the", "of", "is"]
@@ -105,6 +106,15 @@ def test_masked_language_models_of_every_family_go_out_as_they_came_in(
 def test_heads_go_out_as_they_came_in(head: str, tmp_path: Path) -> None:
     done = round_trip(HEADS[head], tmp_path)
     assert (done.architecture, done.needs_posattn) == (type(HEADS[head]).__name__, False)
+
+
+def test_a_sentence_encoder_keeps_its_pooling(tmp_path: Path) -> None:
+    sentence_encoder(tmp_path / "theirs", {"pooling_mode": "mean"})
+    import_checkpoint(tmp_path / "theirs", tmp_path / "ours", overrides=[LENGTH])
+    assert export_run(tmp_path / "ours", tmp_path / "out").architecture == "BertModel"
+    first, again = (posattn.from_pretrained(tmp_path / name) for name in ("theirs", "out"))
+    assert again.heads() == first.heads()
+    assert torch.equal(again.embed(["a b", "the"]), first.embed(["a b", "the"]))
 
 
 def run(tmp_path: Path, recipe: str, **options: Any) -> Path:
@@ -231,7 +241,7 @@ def test_the_encoder_alone_has_a_home_where_its_decoder_has_none(tmp_path: Path)
 def test_nothing_is_written_where_outputs_differ(tmp_path: Path) -> None:
     made(KINDS["deberta v3"]).save_pretrained(tmp_path / "theirs")
     import_checkpoint(tmp_path / "theirs", tmp_path / "ours", overrides=["data.max_length=64"])
-    with pytest.raises(CheckpointError, match=r"gives other outputs .* beyond: growing"):
+    with pytest.raises(CheckpointError, match=r"gives other outputs .*beyond: growing"):
         export_run(tmp_path / "ours", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     option = ["encoder.mechanism.buckets.beyond=growing", "data.max_length=64"]
