@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from ruamel.yaml import YAML
 
+from posattn.bench import BenchResult
 from posattn.cli.main import run
 from posattn.comparison.plan import make_plan
 from posattn.comparison.study import load_study
@@ -56,7 +57,7 @@ def test_a_yaml_block_is_a_recipe_or_a_study_that_can_run(text, tmp_path):
 
 @pytest.fixture
 def nothing_long(monkeypatch, tmp_path):
-    """Training, studies and reports that end at once; their commands are parsed and checked."""
+    """Training, studies, reports, benchmarks that end at once; their commands are parsed and checked."""
     report = SimpleNamespace(html=tmp_path / "report.html")
     done = SimpleNamespace(state="finished", step=1, folder=tmp_path, notes=(), report=report)
     monkeypatch.setattr("posattn.recipe.run.train_recipe", lambda *_, **__: done)
@@ -69,6 +70,11 @@ def nothing_long(monkeypatch, tmp_path):
     swapped = SimpleNamespace(dropped=(), new=(), started=(), how="", summary=str)
     monkeypatch.setattr("posattn.checkpoints.swap.swap_checkpoint", lambda *_, **__: swapped)
     monkeypatch.setattr("posattn.comparison.report.write_report", lambda *_: report)
+    monkeypatch.setattr("posattn.export.save_graph", lambda *_: 0.0)
+    monkeypatch.setattr(
+        "posattn.bench.run_bench",
+        lambda plan, *_: BenchResult(plan=plan, conditions={}, cases=()),
+    )
 
 
 @pytest.mark.parametrize("text", blocks("sh", "bash"))
@@ -78,6 +84,9 @@ def test_a_shell_block_holds_commands_that_work(text, desk, nothing_long, capsys
         if words[:1] == ["make"]:
             makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
             assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), line
+            continue
+        if words[0] == "python":  # tests/test_gpu_check.py runs it
+            assert (ROOT / words[1]).is_file(), line
             continue
         if words[0] == "pip" or words[1:3] == ["check-mechanism", "lean"]:
             continue  # tests/kit/test_package.py installs the package and runs its checks

@@ -7,8 +7,11 @@ from posattn.backends.base import backends as _backends
 from posattn.backends.eager import EagerBackend as EagerBackend
 from posattn.backends.eager import logits_by_term as logits_by_term
 from posattn.backends.eager import probabilities as probabilities
+from posattn.backends.flex import FlexBackend as FlexBackend
 from posattn.backends.fused import FusedBackend as FusedBackend
 from posattn.backends.sdpa import SDPABackend as SDPABackend
+from posattn.backends.triton import TritonBackend as TritonBackend
+from posattn.backends.xformers import XformersBackend as XformersBackend
 
 registry = _backends
 names = registry.names

@@ -32,9 +32,22 @@ class AutoBackend(AttentionBackend):
         return reasons
 
     @override
-    def run(self, call: AttentionCall) -> QueryHeads:
+    def taking(self, call: AttentionCall) -> AttentionBackend:
         for candidate in sorted(self.candidates, key=lambda backend: backend.rank(call)):
             if not candidate.refusals(call):
-                self.chosen.add(candidate.name)
-                return candidate.run(call)
-        return self.attend(call)  # raises with the reasons
+                return candidate
+        return super().taking(call)  # raises with the reasons
+
+    @override
+    def run(self, call: AttentionCall) -> QueryHeads:
+        taking = self.taking(call)
+        self.chosen.add(taking.name)
+        return taking.run(call)
+
+    @override
+    def attend(self, call: AttentionCall) -> QueryHeads:
+        return self.run(call)
+
+    @override
+    def ran(self) -> list[str]:
+        return sorted(self.chosen)

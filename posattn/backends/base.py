@@ -46,14 +46,22 @@ class AttentionBackend(ABC):
         """Return the place of this backend in `auto`'s order for this call; the lowest is tried first."""
         return 100
 
-    def attend(self, call: AttentionCall) -> QueryHeads:
-        """Run the call, or raise with all reasons; never hand it to another backend."""
+    def taking(self, call: AttentionCall) -> "AttentionBackend":
+        """Return the backend that would run the call, this one or one it chooses; raise with all reasons."""
         if reasons := self.refusals(call):
             raise BackendRefusal(
                 f"backend '{self.name}' cannot run this attention: {'; '.join(reasons)}. "
                 "Choose another backend, or 'auto'"
             )
-        return self.run(call)
+        return self
+
+    def attend(self, call: AttentionCall) -> QueryHeads:
+        """Run the call, or raise with all reasons; a named backend never hands it to another."""
+        return self.taking(call).run(call)
+
+    def ran(self) -> list[str]:
+        """Return the names of the backends that computed attention, in words for people."""
+        return [self.name]
 
 
 backends: Registry[type[AttentionBackend]] = Registry(

@@ -25,7 +25,8 @@ class EagerBackend(AttentionBackend):
     @override
     def run(self, call: AttentionCall) -> QueryHeads:
         probs = probabilities(call)
-        probs = functional.dropout(probs, call.dropout, training=call.dropout > 0)
+        if call.dropout > 0:
+            probs = functional.dropout(probs, call.dropout)
         attended = probs @ call.value
         if call.relative_values is not None:
             attended = attended + call.relative_values.attended(probs)

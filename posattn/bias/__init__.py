@@ -14,6 +14,7 @@ from posattn.bias.total import total_bias as total_bias
 from posattn.bias.values import RelativeValues as RelativeValues
 from posattn.bias.visibility import Causal as Causal
 from posattn.bias.visibility import HeadDirections as HeadDirections
+from posattn.bias.visibility import MaskMod as MaskMod
 from posattn.bias.visibility import Padding as Padding
 from posattn.bias.visibility import SameDocument as SameDocument
 from posattn.bias.visibility import TokenRule as TokenRule

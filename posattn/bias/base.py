@@ -27,6 +27,10 @@ class AttentionBias(ABC):
         """Return the simple biases that this is the sum of: dense, or looked up by bucket."""
         return (self,)
 
+    def learns(self) -> bool:
+        """Return whether a gradient may be wanted of a tensor that this bias is made of."""
+        return True
+
     def factored(self) -> "tuple[AttentionBias, ...]":
         """Return the same biases, with products of tokens and a table left to the backend."""
         return self.parts()

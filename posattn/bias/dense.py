@@ -20,6 +20,10 @@ class DenseBias(AttentionBias):
     value: Logits
 
     @override
+    def learns(self) -> bool:
+        return self.value.requires_grad
+
+    @override
     def materialize(self) -> Logits:
         return self.value
 

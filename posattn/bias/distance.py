@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias, final, no_type_check
 
 import torch
@@ -11,6 +10,7 @@ from typing_extensions import override
 
 from posattn.bias.base import AttentionBias, ScoreMod
 from posattn.bias.gathered import BucketScores
+from posattn.lazy import cached_property
 from posattn.positions import Relation
 from posattn.shapes import Logits
 
@@ -50,6 +50,10 @@ class DistanceBias(AttentionBias):
     @override
     def parts(self) -> tuple[AttentionBias, ...]:
         return (self._by_distance(),)
+
+    @override
+    def learns(self) -> bool:
+        return self._by_distance().learns()
 
     @override
     def materialize(self) -> Logits:

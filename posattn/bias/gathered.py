@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import final, no_type_check
 
 from jaxtyping import Float
@@ -10,6 +9,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from posattn.bias.base import AttentionBias, ScoreMod
+from posattn.lazy import cached_property
 from posattn.positions import Relation
 from posattn.shapes import Logits
 
@@ -22,6 +22,10 @@ class QueryScores(AttentionBias):
     name: str
     scores: Float[Tensor, "batch heads query buckets"]
     bucket: Relation
+
+    @override
+    def learns(self) -> bool:
+        return self.scores.requires_grad
 
     @override
     def materialize(self) -> Logits:
@@ -53,6 +57,10 @@ class KeyScores(AttentionBias):
     name: str
     scores: Float[Tensor, "batch heads key buckets"]
     bucket: Relation
+
+    @override
+    def learns(self) -> bool:
+        return self.scores.requires_grad
 
     @override
     def materialize(self) -> Logits:
@@ -108,6 +116,10 @@ class BucketScores(AttentionBias):
 
     def _compute(self) -> Logits:
         return self.scores[:, self.bucket.pairs].transpose(0, 1)  # [H, B, Q, K] -> [B, H, Q, K]
+
+    @override
+    def learns(self) -> bool:
+        return self.scores.requires_grad
 
     @override
     def materialize(self) -> Logits:

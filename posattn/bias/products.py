@@ -39,6 +39,10 @@ class QueryProducts(AttentionBias):
         return (self,)
 
     @override
+    def learns(self) -> bool:
+        return self.query.requires_grad or self.table.requires_grad
+
+    @override
     def materialize(self) -> Logits:
         return self.scores().materialize()
 
@@ -72,6 +76,10 @@ class KeyProducts(AttentionBias):
     @override
     def factored(self) -> tuple[AttentionBias, ...]:
         return (self,)
+
+    @override
+    def learns(self) -> bool:
+        return self.key.requires_grad or self.table.requires_grad
 
     @override
     def materialize(self) -> Logits:

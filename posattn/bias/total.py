@@ -23,6 +23,10 @@ class SumBias(AttentionBias):
         return tuple(part for summand in self.summands for part in summand.parts())
 
     @override
+    def learns(self) -> bool:
+        return any(summand.learns() for summand in self.summands)
+
+    @override
     def factored(self) -> tuple[AttentionBias, ...]:
         return tuple(part for summand in self.summands for part in summand.factored())
 

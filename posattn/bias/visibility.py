@@ -1,18 +1,22 @@
 """Which keys a query may see: boolean, True means visible, never added to anything."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from typing import TypeAlias, final
+from functools import reduce
+from typing import ClassVar, TypeAlias, final, no_type_check
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 from typing_extensions import override
 
+from posattn.lazy import cached_property
 from posattn.positions import Distances, Relation
 
 VisiblePairs: TypeAlias = Bool[Tensor, "#batch #heads #query key"]
+MaskMod: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+"""(batch, head, query index, key index) -> whether the key is visible, as FlexAttention has it."""
 
 
 FAR = 1 << 30
@@ -58,9 +62,28 @@ class TokenRule:
 class VisibilityRule(ABC):
     """One reason why a query may not see a key."""
 
+    differs_by_head: ClassVar[bool] = False
+
     @abstractmethod
     def materialize(self) -> VisiblePairs:
         """Return True where this rule lets the query see the key. Size-1 axes broadcast."""
+
+    def mask_mod(self) -> MaskMod:
+        """Return the same rule one pair at a time; unless overridden, looked up among all pairs."""
+        pairs = self.materialize()
+        batches, heads, queries, keys = pairs.shape
+
+        @no_type_check
+        def is_visible(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return pairs[
+                b if batches > 1 else 0,
+                h if heads > 1 else 0,
+                i if queries > 1 else 0,
+                j if keys > 1 else 0,
+            ]
+
+        mod: MaskMod = is_visible
+        return mod
 
     def by_token(self) -> TokenRule | None:
         """Return the same by token, for backends that want no tensor of all pairs; None if impossible."""
@@ -77,6 +100,17 @@ class Padding(VisibilityRule):
     @override
     def materialize(self) -> VisiblePairs:
         return self.keys[:, None, None, :]
+
+    @override
+    def mask_mod(self) -> MaskMod:
+        keys = self.keys
+
+        @no_type_check
+        def is_visible(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return keys[b, j]
+
+        mod: MaskMod = is_visible
+        return mod
 
     @override
     def by_token(self) -> TokenRule:
@@ -96,6 +130,17 @@ class SameDocument(VisibilityRule):
         return (self.queries[:, :, None] == self.keys[:, None, :])[:, None]
 
     @override
+    def mask_mod(self) -> MaskMod:
+        queries, keys = self.queries, self.keys
+
+        @no_type_check
+        def is_visible(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return queries[b, i] == keys[b, j]
+
+        mod: MaskMod = is_visible
+        return mod
+
+    @override
     def by_token(self) -> TokenRule:
         return TokenRule(documents=(self.queries, self.keys))
 
@@ -111,6 +156,17 @@ class Window(VisibilityRule):
     @override
     def materialize(self) -> VisiblePairs:
         return (self.distance.pairs.abs() <= self.reach)[:, None]
+
+    @override
+    def mask_mod(self) -> MaskMod:
+        distance, reach = self.distance.at(), self.reach
+
+        @no_type_check
+        def is_visible(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return distance(b, i, j).abs() <= reach
+
+        mod: MaskMod = is_visible
+        return mod
 
     @override
     def by_token(self) -> TokenRule | None:
@@ -129,6 +185,17 @@ class Causal(VisibilityRule):
         return (self.distance.pairs >= 0)[:, None]
 
     @override
+    def mask_mod(self) -> MaskMod:
+        distance = self.distance.at()
+
+        @no_type_check
+        def is_visible(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return distance(b, i, j) >= 0
+
+        mod: MaskMod = is_visible
+        return mod
+
+    @override
     def by_token(self) -> TokenRule | None:
         return _limited(self.distance, [(0, FAR)])
 
@@ -137,6 +204,8 @@ class Causal(VisibilityRule):
 @dataclass(frozen=True)
 class HeadDirections(VisibilityRule):
     """The first `num_left` heads see the query's own place and what is left of it, the others right."""
+
+    differs_by_head: ClassVar[bool] = True
 
     distance: Relation
     num_left: int
@@ -148,6 +217,18 @@ class HeadDirections(VisibilityRule):
         head = torch.arange(self.num_heads, device=distance.device)
         is_left = (head < self.num_left)[None, :, None, None]
         return torch.where(is_left, distance >= 0, distance <= 0)
+
+    @override
+    def mask_mod(self) -> MaskMod:
+        distance, num_left = self.distance.at(), self.num_left
+
+        @no_type_check
+        def is_visible(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            apart = distance(b, i, j)
+            return torch.where(h < num_left, apart, -apart) >= 0
+
+        mod: MaskMod = is_visible
+        return mod
 
     @override
     def by_token(self) -> TokenRule | None:
@@ -168,6 +249,25 @@ class Visibility:
         if not self.rules:
             return None
         return reduce(torch.logical_and, (rule.materialize() for rule in self.rules))
+
+    @property
+    def differs_by_head(self) -> bool:
+        """Return whether heads see different keys."""
+        return any(rule.differs_by_head for rule in self.rules)
+
+    def mask_mod(self) -> MaskMod:
+        """Return the visible pairs one pair at a time."""
+        mods = [rule.mask_mod() for rule in self.rules]
+
+        @no_type_check
+        def is_visible(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            visible = b >= 0
+            for mod in mods:
+                visible = visible & mod(b, h, i, j)
+            return visible
+
+        found: MaskMod = is_visible
+        return found
 
     @cached_property
     def by_token(self) -> TokenRule:

@@ -50,10 +50,31 @@ def list_command(
 ) -> None:
     """List what ships with posattn and what plug-ins add, by the names that recipes use."""
     rows = _files(kind) if kind in (Kind.RECIPES, Kind.STUDIES) else _entries(*_REGISTRIES[kind])
+    answers = _answers(rows) if kind is Kind.BACKENDS else []
     if as_json:
         print_json(rows)
         return
     _draw(rows, str(kind))
+    if answers:
+        from posattn.cli.doctor import draw_matrix
+
+        draw_matrix(answers)
+        sys.stdout.write("This is about float32; posattn doctor asks about every dtype.\n")
+
+
+def _answers(rows: list[dict[str, Any]]) -> list[Any]:
+    """Ask every backend about every mechanism in float32, and add the answers to the rows."""
+    from posattn.recipe.capability import ask_backends
+
+    answers = ask_backends(dtypes=("float32",))
+    for row in rows:
+        refused: dict[str, list[str]] = {}
+        for answer in answers:
+            if answer.backend == row["name"]:
+                reasons = refused.setdefault(answer.mechanism, [])
+                reasons += [reason for reason in answer.reasons if reason not in reasons]
+        row["refuses"] = {name: reasons for name, reasons in refused.items() if reasons}
+    return answers
 
 
 def _entries(module: str, attribute: str) -> list[dict[str, Any]]:

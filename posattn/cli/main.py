@@ -13,8 +13,10 @@ import typer
 
 import posattn
 from posattn.cli import (
+    bench,
     compare,
     diff,
+    doctor,
     export,
     gallery,
     importing,
@@ -30,8 +32,10 @@ from posattn.cli.app import app, say
 from posattn.errors import PosattnError
 
 __all__ = [
+    "bench",
     "compare",
     "diff",
+    "doctor",
     "export",
     "gallery",
     "importing",

@@ -38,6 +38,8 @@ def training_progress(name: str) -> Iterator[Callable[[Any], None]]:
         task = bars.add_task("", total=None, run=name)
 
         def draw(progress: Any) -> None:
+            if progress.note:
+                bars.console.print(f"{name}: {progress.note}", markup=False, highlight=False)
             bars.update(
                 task,
                 completed=progress.step,
@@ -67,6 +69,8 @@ class _Lines:
         self._last = 0.0
 
     def __call__(self, progress: Any) -> None:
+        if progress.note:
+            say(f"{self._name}: {progress.note}")
         now = time.monotonic()
         if progress.stage == self._stage and now - self._last < SECONDS_BETWEEN_LINES:
             return

@@ -41,6 +41,7 @@ class RunEvidence:
     environment: Mapping[str, Any] = field(default_factory=dict)
     batches: Mapping[int, str] = field(default_factory=dict)
     evaluations: Mapping[str, Any] = field(default_factory=dict)
+    attention: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def finished(self) -> bool:
@@ -60,8 +61,12 @@ class RunEvidence:
 
     @property
     def backend(self) -> str:
-        """Return the backend that was chosen for attention, or nothing if none was recorded."""
-        return str(self.evaluations.get("conditions", {}).get("backend") or "")
+        """Return what computed attention, and in evaluation if that differs; empty if unrecorded."""
+        training = " and ".join(self.attention.get("computed", []))
+        evaluating = str(self.evaluations.get("conditions", {}).get("backend") or "")
+        if not training or not evaluating or training == evaluating:
+            return training or evaluating
+        return f"{training} (in evaluation {evaluating})"
 
 
 def read_evidence(folder: Path, arm: str, seed: int, planned: Mapping[str, Any]) -> RunEvidence:
@@ -79,6 +84,7 @@ def read_evidence(folder: Path, arm: str, seed: int, planned: Mapping[str, Any])
         data=_read(files.data),
         parameters=_read(files.parameters),
         environment=_read(files.environment),
+        attention=_read(files.attention),
         batches=batches,
         evaluations=_read(folder / EVALUATIONS, folder / EVALUATIONS),
     )

@@ -7,7 +7,13 @@ from torch import nn
 
 from posattn.backends import AttentionBackend, AttentionCall
 from posattn.encoder.config import EncoderConfig
-from posattn.encoder.position import LayerPosition, PositionStack, Prepared
+from posattn.encoder.position import (
+    Arrangement,
+    LayerPosition,
+    PositionStack,
+    Prepared,
+    Projected,
+)
 from posattn.encoder.projections import StackedProjections
 from posattn.mechanisms import Heads
 from posattn.shapes import KeyHidden, PerHead, QueryHidden
@@ -40,25 +46,46 @@ class MultiHeadAttention(nn.Module):
         self,
         query_hidden: QueryHidden,
         hidden: KeyHidden,
-        prepared: Prepared,
+        prepared: Arrangement,
         observer: Observer | None = None,
     ) -> QueryHidden:
         """Return the attended values, projected."""
-        call = self.call(query_hidden, hidden, prepared)
-        if observer is not None:
-            observer(call, self.position.content_term(prepared))
-        attended_BHQD = self.backend.attend(call)
-        return self.output_proj(attended_BHQD.transpose(1, 2).flatten(2))
+
+        def attend(projected: Projected, prepared: Prepared) -> QueryHidden:
+            call = self._call(projected, prepared)
+            if observer is not None:
+                observer(call, self.position.content_term(prepared))
+            return self.backend.attend(call).transpose(1, 2).flatten(2)
+
+        return self.output_proj(prepared.attended(self._project(query_hidden, hidden), attend))
 
     def call(
         self, query_hidden: QueryHidden, hidden: KeyHidden, prepared: Prepared
     ) -> AttentionCall:
         """Return what the backend is asked to compute."""
+        return self._call(self._project(query_hidden, hidden), prepared)
+
+    def _project(self, query_hidden: QueryHidden, hidden: KeyHidden) -> Projected:
+        """Return queries, keys and values; as one product where no gradient is recorded."""
+        projections = (self.query_proj, self.key_proj, self.value_proj)
+        if query_hidden is hidden and not self.training and self.stacked.takes(projections):
+            query, key, value = self.stacked(projections, hidden).chunk(3, dim=-1)
+        else:
+            query, key = self.query_proj(query_hidden), self.key_proj(hidden)
+            value = self.value_proj(hidden)
+        return Projected(query_hidden, query, key, value)
+
+    def _call(self, projected: Projected, prepared: Prepared) -> AttentionCall:
         position = self.position
-        content = self._project(query_hidden, hidden)
+        content = Heads(
+            query=self._split(projected.query),
+            key=self._split(projected.key),
+            value=self._split(projected.value),
+        )
         visibility = position.visibility(prepared)
         projections = (self.query_proj, self.key_proj)
-        sites = position.sites(content, prepared, projections, visibility, query_hidden)
+        states = projected.query_hidden
+        sites = position.sites(content, prepared, projections, visibility, states)
         heads = position.rotate(sites, content)
         return AttentionCall(
             query=heads.query,
@@ -70,16 +97,6 @@ class MultiHeadAttention(nn.Module):
             relative_values=position.relative_values(sites),
             dropout=self.dropout if self.training else 0.0,
         )
-
-    def _project(self, query_hidden: QueryHidden, hidden: KeyHidden) -> Heads:
-        """Return queries, keys and values; as one product where no gradient is recorded."""
-        projections = (self.query_proj, self.key_proj, self.value_proj)
-        if query_hidden is hidden and not self.training and self.stacked.takes(projections):
-            query, key, value = self.stacked(projections, hidden).chunk(3, dim=-1)
-        else:
-            query, key = self.query_proj(query_hidden), self.key_proj(hidden)
-            value = self.value_proj(hidden)
-        return Heads(self._split(query), self._split(key), self._split(value))
 
     def _split(self, hidden: KeyHidden) -> PerHead:
         return hidden.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)

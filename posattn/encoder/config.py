@@ -122,7 +122,9 @@ class EncoderConfig(FrozenConfig):
     embedding_size: PositiveInt | None = (
         None  # a narrower token table, projected; None: hidden_size
     )
-    embedding_projection: Literal["tokens", "sum"] = "tokens"  # sum: after segments and norm
+    # of a narrow table: of tokens alone (DeBERTa), or of tokens and segments, normed, with positions
+    # added behind it (RoFormer)
+    embedding_projection: Literal["tokens", "sum"] = "tokens"
     convolution: ConvolutionConfig | None = None  # beside the first layer
     embedding_norm: bool = True
     embedding_scale: Literal["none", "sqrt_hidden"] = "none"  # Vaswani: tokens x sqrt(hidden_size)
@@ -130,6 +132,9 @@ class EncoderConfig(FrozenConfig):
     mechanism: Mechanisms = Field(default=({"name": "none"},))  # one, or a list
     relation: AnyRelation = LineRelation()  # of two tokens: what relative mechanisms read
     window: WindowConfig | None = None
+    unpad: bool = (
+        False  # compute the real tokens only, texts of like length together; equal results
+    )
     backend: Annotated[Text, BeforeValidator(_known_backend)] = "auto"
 
     @model_validator(mode="after")
@@ -252,6 +257,12 @@ class EncoderConfig(FrozenConfig):
                     f"mechanism '{part.name}' chooses positions anew in every forward, which keys "
                     "remembered from earlier segments do not have; set memory_length to 0"
                 )
+        if self.unpad and self.memory_length():
+            names = ", ".join(part.name for part in self.mechanism if part.memory())
+            problems.append(
+                f"unpad takes texts out of their rows, but '{names}' has memory, which continues one row "
+                "in the next; set memory_length to 0, or unpad to false"
+            )
         if self.window is not None and self.relation.name != "line":
             problems.append(
                 f"window counts places on a line, but the relation is '{self.relation.name}'; leave out "

@@ -4,13 +4,14 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import torch
-from jaxtyping import Bool, Int, Num
+from jaxtyping import Bool, Int, Num, Shaped
 from torch import Tensor
 
 from posattn.bias import Padding, SameDocument, VisibilityRule, Window
 from posattn.encoder.memory import SegmentMemory
-from posattn.encoder.position import PositionStack, Prepared
+from posattn.encoder.position import Arrangement, PositionStack, Prepared, PreparedTexts
 from posattn.encoder.selection import Selection
+from posattn.encoder.texts import TextGroup, Texts
 from posattn.mechanisms import Geometry, Places
 from posattn.positions import GivenPairs
 from posattn.shapes import Hidden, KeyHidden
@@ -24,11 +25,12 @@ class Tokens:
     positions: Int[Tensor, "#batch length"]
     visible: Bool[Tensor, "batch length"] | None
     documents: Int[Tensor, "batch length"] | None
-    is_contiguous: bool  # positions are 0, 1, 2, ..
     memory: SegmentMemory | None
     rows: int  # sequences in the batch
+    is_counted: bool = False  # positions count from 0 in each text
     relation: GivenPairs | None = None  # of all pairs, where the relation is given
     segments: Int[Tensor, "batch length"] | None = None  # where a mechanism reads them
+    texts: Texts | None = None  # if the layers see the real tokens only, in one row
 
 
 @final
@@ -46,7 +48,17 @@ class Context:
         self._window = window
         self.prepared = self._prepare(None)
 
-    def for_queries(self, selection: Selection) -> Prepared:
+    def in_a_row(self, values: Shaped[Tensor, "#batch length *more"]) -> Shaped[Tensor, "..."]:
+        """Return what the batch has for each token, as the layers see the tokens."""
+        texts = self.tokens.texts
+        return values if texts is None else texts.in_a_row(values)
+
+    def in_rows(self, values: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
+        """Return what the layers have for each token, as the batch has the tokens; zeros at padding."""
+        texts = self.tokens.texts
+        return values if texts is None else texts.in_rows(values)
+
+    def for_queries(self, selection: Selection) -> Arrangement:
         """Return what the mechanisms prepare for queries at the selected places only."""
         return self._prepare(selection)
 
@@ -69,8 +81,52 @@ class Context:
         positions = (tokens.positions - self._start()).expand(batch, -1)
         return tokens.memory.extended(inputs, positions, visible)
 
-    def _prepare(self, selection: Selection | None) -> Prepared:
+    def _prepare(self, selection: Selection | None) -> Arrangement:
         """Prepare for queries at the selected places, or at all."""
+        texts = self.tokens.texts
+        if texts is None:
+            return self._prepare_rows(selection)
+        if selection is None:
+            whole = ((group, group, self._prepare_group(group, None)) for group in texts.groups)
+            return PreparedTexts(tuple(whole))
+        some = (
+            (group, queries, self._prepare_group(group, places))
+            for group, places, queries in texts.queries(selection)
+        )
+        return PreparedTexts(tuple(some))
+
+    def _prepare_group(self, group: TextGroup, selection: Selection | None) -> Prepared:
+        """Prepare for one group of texts, each of which is a row of its own."""
+        reach = None if group.is_ragged or not self.tokens.is_counted else group.longest - 1
+        key_segments = query_segments = self._segments_in(group)
+        if selection is not None and key_segments is not None:
+            query_segments = selection.take_positions(key_segments)
+
+        def geometry(
+            values: Num[Tensor, "#batch length"], reach: int | None, given: GivenPairs | None
+        ) -> Geometry:
+            at = group.take(self.in_a_row(values)).masked_fill(~group.valid, -1)
+            if reach is not None:
+                at = at[:1]  # all of them count alike
+            query = at if selection is None else selection.take_positions(at)
+            return Geometry(
+                query,
+                at,
+                reach,
+                given=given,
+                query_segments=query_segments,
+                key_segments=key_segments,
+            )
+
+        plain = geometry(self.tokens.positions, reach, self._given_in(group, selection))
+        placed = {name: geometry(at, None, None) for name, at in self.placed.items()}
+        rules = (Padding(group.valid),) if group.is_ragged else ()
+        return self._stack.prepare(plain, rules, self._local(plain), placed)
+
+    def _local(self, geometry: Geometry) -> Window | None:
+        return None if self._window is None else Window(geometry.distance, self._window // 2)
+
+    def _prepare_rows(self, selection: Selection | None) -> Prepared:
         keys, of_keys = self._with_memory(self.tokens.positions), self.tokens.documents
 
         key_segments = self._segments_with_memory()
@@ -106,14 +162,20 @@ class Context:
             rules.append(Padding(visible))
         if of_keys is not None and of_queries is not None:
             rules.append(SameDocument(of_queries, of_keys))
-        window = None if self._window is None else Window(geometry.distance, self._window // 2)
-        return self._stack.prepare(geometry, tuple(rules), window, placed)
+        return self._stack.prepare(geometry, tuple(rules), self._local(geometry), placed)
 
     def _given(self, selection: Selection | None) -> GivenPairs | None:
-        relation = self.tokens.relation
-        if relation is None or selection is None:
-            return relation
-        return GivenPairs(selection.take_pairs(relation.pairs))
+        return _at_queries(self.tokens.relation, selection)
+
+    def _given_in(self, group: TextGroup, selection: Selection | None) -> GivenPairs | None:
+        relation, texts = self.tokens.relation, self.tokens.texts
+        if relation is None or texts is None:
+            return None
+        return _at_queries(GivenPairs(texts.pairs_in(group, relation.pairs)), selection)
+
+    def _segments_in(self, group: TextGroup) -> Int[Tensor, "texts place"] | None:
+        segments = self.tokens.segments
+        return None if segments is None else group.take(self.in_a_row(segments))
 
     def _with_memory(self, positions: Num[Tensor, "#batch length"]) -> Num[Tensor, "#batch key"]:
         memory = self.tokens.memory
@@ -148,6 +210,20 @@ class Context:
         return torch.cat([memory.visible, visible], dim=1)
 
     def _reach(self) -> int | None:
-        if not self.tokens.is_contiguous or self.tokens.memory is not None:
+        """Return a bound of all distances: the positions that a row counts lie within its length."""
+        if not self.tokens.is_counted or self.tokens.memory is not None:
             return None
         return max(self.tokens.positions.shape[1] - 1, 0)
+
+
+def all_visible(visible: Bool[Tensor, "batch length"] | None) -> bool:
+    """Return whether it is known that nothing is hidden; values are looked at on a CPU, untraced."""
+    if visible is None or visible.device.type != "cpu" or torch.compiler.is_compiling():
+        return visible is None
+    return bool(visible.all())
+
+
+def _at_queries(relation: GivenPairs | None, selection: Selection | None) -> GivenPairs | None:
+    if relation is None or selection is None:
+        return relation
+    return GivenPairs(selection.take_pairs(relation.pairs))

@@ -10,12 +10,13 @@ from torch.nn import functional
 from posattn.backends import registry as backends
 from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
-from posattn.encoder.context import Context, Tokens
+from posattn.encoder.context import Context, Tokens, all_visible
 from posattn.encoder.convolution import EmbeddingConvolution
 from posattn.encoder.layer import EncoderLayer, norm
 from posattn.encoder.memory import SegmentMemory, empty_memory
 from posattn.encoder.position import PositionStack
 from posattn.encoder.selection import Selection
+from posattn.encoder.texts import Texts, find_texts
 from posattn.errors import IncompatibleParts
 from posattn.positions import counted_positions, document_positions
 from posattn.shapes import Hidden, QueryHidden
@@ -31,6 +32,7 @@ class Encoder(nn.Module):
         """Build embeddings, mechanisms and layers; parameters are not initialised by name yet."""
         super().__init__()
         self.config = config
+        self.longest, self.memory_length = config.max_length(), config.memory_length()
         narrow = config.embedding_size
         self.tokens = nn.Embedding(_rows(config, vocab_size), narrow or config.hidden_size)
         if narrow is not None:
@@ -85,7 +87,7 @@ class Encoder(nn.Module):
             memory=memory,
         )
         inputs = self.run(self.embed(ids, segments, context), context, observer)
-        return self.finish(self.last(inputs[-1], context, observer=observer))
+        return context.in_rows(self.finish(self.last(inputs[-1], context, observer=observer)))
 
     def begin(
         self,
@@ -103,9 +105,9 @@ class Encoder(nn.Module):
         self._check(ids, documents, memory)
         shape = (ids.shape[0], ids.shape[1])
         given = self.config.relation.pairs(relation, shape)
-        if visible is not None and visible.device.type == "cpu" and bool(visible.all()):
-            visible = None  # nothing is hidden, and every backend is faster without
-        if memory is None and self.config.memory_length():
+        if all_visible(visible):
+            visible = None  # every backend is faster without
+        if memory is None and self.memory_length:
             memory = self.empty_memory(ids.shape[0])
         if coordinates is not None:
             if positions is not None:
@@ -115,21 +117,34 @@ class Encoder(nn.Module):
             positions = self.config.relation.positions(coordinates, shape, visible, documents)
         elif positions is not None:
             self._check_room(positions)
-        is_contiguous = positions is None and documents is None and visible is None
+        is_counted = positions is None
         if positions is None:
             positions = self._positions(ids, visible, documents)
-        read = segments if self.config.reads_segments() else None
         tokens = Tokens(
-            positions, visible, documents, is_contiguous, memory, ids.shape[0], given, read
+            positions=positions,
+            visible=visible,
+            documents=documents,
+            memory=memory,
+            rows=ids.shape[0],
+            is_counted=is_counted,
+            relation=given,
+            segments=segments if self.config.reads_segments() else None,
+            texts=self._texts(ids, visible, documents),
         )
         window = None if self.config.window is None else self.config.window.size
         return Context(tokens, self.position, window, self.training)
 
-    def embed(self, ids: Ids, segments: Ids | None, context: Context) -> Hidden:
-        """Return token, segment and position embeddings, summed, normalised, dropped out."""
-        hidden = self.tokens(ids)
-        if context.tokens.visible is not None:  # not even NaN gets from padding to real tokens
-            hidden = hidden.masked_fill(~context.tokens.visible[:, :, None], 0.0)
+    def embed(
+        self, ids: Ids, segments: Ids | None, context: Context
+    ) -> Float[Tensor, "rows tokens hidden"]:
+        """Return token, segment and position embeddings, summed, normalised, dropped out.
+
+        They are laid out as the layers see the tokens: row by row, or with `unpad` in one row.
+        """
+        hidden = self.tokens(context.in_a_row(ids))
+        visible = None if context.tokens.texts is not None else context.tokens.visible
+        if visible is not None:  # not even NaN gets from padding to real tokens
+            hidden = hidden.masked_fill(~visible[:, :, None], 0.0)
         narrow, sums_first = self.config.embedding_size is not None, _sums_first(self.config)
         if narrow and not sums_first:
             hidden = self.embedding_proj(hidden)
@@ -143,12 +158,13 @@ class Encoder(nn.Module):
                     f"this encoder has a segment table of {self.config.segments} rows, so it needs "
                     "segments: pass zeros for single texts, 0 and 1 for pairs"
                 )
-            hidden = hidden + self.segments(segments)
-        positions = context.tokens.positions
+            hidden = hidden + self.segments(context.in_a_row(segments))
+        positions = context.in_a_row(context.tokens.positions)
+        placed = {name: context.in_a_row(at) for name, at in context.placed.items()}
         if narrow and sums_first:
             hidden = self.embedding_proj(self._normed(hidden))
-            return self.position.embed(hidden, positions, context.placed)
-        return self._normed(self.position.embed(hidden, positions, context.placed))
+            return self.position.embed(hidden, positions, placed)
+        return self._normed(self.position.embed(hidden, positions, placed))
 
     def _normed(
         self, hidden: Float[Tensor, "batch length any"]
@@ -165,7 +181,9 @@ class Encoder(nn.Module):
             keys = context.keys(index, hidden)
             hidden = layer(hidden, keys, context.prepared, observer)
             if index == 0 and self.config.convolution is not None:
-                hidden = self.convolution(inputs[0], hidden, context.tokens.visible)
+                before, after = context.in_rows(inputs[0]), context.in_rows(hidden)
+                after = self.convolution(before, after, context.tokens.visible)
+                hidden = context.in_a_row(after)
             inputs.append(hidden)
         return inputs
 
@@ -190,7 +208,7 @@ class Encoder(nn.Module):
 
     def empty_memory(self, num_streams: int) -> SegmentMemory | None:
         """Return a memory that has seen nothing, or None if no mechanism has memory."""
-        length = self.config.memory_length()
+        length = self.memory_length
         if not length:
             return None
         weight = self.tokens.weight
@@ -198,14 +216,14 @@ class Encoder(nn.Module):
         return empty_memory(*shape, weight.device, weight.dtype)
 
     def _check(self, ids: Ids, documents: Ids | None, memory: SegmentMemory | None) -> None:
-        limit, length = self.config.max_length(), ids.shape[1]
+        limit, length = self.longest, ids.shape[1]
         if limit is not None and length > limit:
             names = ", ".join(name for name, least in self.config.limits() if least == limit)
             raise IncompatibleParts(
                 f"the input has {length} tokens, but {names} takes at most {limit}; shorten the "
                 "input or enlarge its table"
             )
-        if documents is not None and self.config.memory_length():
+        if documents is not None and self.memory_length:
             raise IncompatibleParts(
                 "memory belongs to one stream, but documents packs several texts into a row; give "
                 "each its own row, or set memory_length to 0"
@@ -218,13 +236,26 @@ class Encoder(nn.Module):
             )
         if memory is None:
             return
-        if not self.config.memory_length():
+        if not self.memory_length:
             raise IncompatibleParts("memory was given, but no mechanism of this encoder has memory")
         if memory.positions.shape[0] != ids.shape[0]:
             raise IncompatibleParts(
                 f"memory of {memory.positions.shape[0]} streams was given for a batch of "
                 f"{ids.shape[0]}; choose the batch's streams with memory.select(rows)"
             )
+
+    def _texts(
+        self,
+        ids: Ids,
+        visible: Bool[Tensor, "batch length"] | None,
+        documents: Ids | None,
+    ) -> Texts | None:
+        """Return the texts that are computed apart from their rows, or None to compute rows."""
+        if not self.config.unpad or (visible is None and documents is None):
+            return None
+        if visible is None:
+            visible = torch.ones_like(ids, dtype=torch.bool)
+        return find_texts(visible, documents) if bool(visible.any()) else None
 
     def _check_room(self, positions: Int[Tensor, "#batch length"]) -> None:
         limit = self.config.relation.max_length()

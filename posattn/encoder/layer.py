@@ -8,7 +8,7 @@ from torch.nn import functional
 from posattn.backends import AttentionBackend
 from posattn.encoder.attention import MultiHeadAttention, Observer
 from posattn.encoder.config import GATED, EncoderConfig
-from posattn.encoder.position import PositionStack, Prepared
+from posattn.encoder.position import Arrangement, PositionStack
 from posattn.shapes import Hidden, KeyHidden, QueryHidden
 
 
@@ -88,7 +88,7 @@ class EncoderLayer(nn.Module):
         self,
         query_hidden: QueryHidden,
         hidden: KeyHidden,
-        prepared: Prepared,
+        prepared: Arrangement,
         observer: Observer | None = None,
     ) -> QueryHidden:
         """Return the states of the queries after this layer."""

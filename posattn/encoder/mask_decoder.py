@@ -137,4 +137,4 @@ class EnhancedMaskDecoder(Decoder[MaskDecoderConfig]):
 
     def _first_query(self, hidden: Hidden, context: Context) -> Hidden:
         start = hidden if self.config.query == "h_plus_p" else hidden.new_zeros(hidden.shape)
-        return self.inject.embed(start, self.inject.place(context.places))
+        return self.inject.embed(start, context.in_a_row(self.inject.place(context.places)))

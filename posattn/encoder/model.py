@@ -1,23 +1,26 @@
 """The whole masked language model: encoder, decoder, head."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from posattn.backends import AttentionCall, logits_by_term
 from posattn.encoder.attention import Observer
 from posattn.encoder.config import EncoderConfig
+from posattn.encoder.context import Context, all_visible
 from posattn.encoder.decoders import DecoderConfig, decoders
 from posattn.encoder.encoder import Encoder
 from posattn.encoder.heads import HeadConfig, MaskedTokenHead
 from posattn.encoder.memory import SegmentMemory
 from posattn.encoder.position import LayerPosition
-from posattn.encoder.selection import selection
+from posattn.encoder.selection import Selection, selection
 from posattn.errors import IncompatibleParts
 from posattn.mechanisms import Mechanism
-from posattn.shapes import Logits
+from posattn.shapes import Hidden, Logits, QueryHidden
 
 
 @final
@@ -71,23 +74,67 @@ class MaskedLanguageModel(nn.Module):
     ) -> ModelOutput:
         """Return logits at the selected places, or everywhere; arguments as in `Encoder.forward`."""
         self._check(ids.shape[1])
-        encoder = self.encoder
-        context = encoder.begin(
-            ids,
-            visible=visible,
-            positions=positions,
-            documents=documents,
-            segments=segments,
-            coordinates=coordinates,
-            relation=relation,
-            memory=memory,
-        )
-        inputs = encoder.run(encoder.embed(ids, segments, context), context, observer)
+        given = {
+            "visible": None if all_visible(visible) else visible,
+            "positions": positions,
+            "documents": documents,
+            "segments": segments,
+            "coordinates": coordinates,
+            "relation": relation,
+            "memory": memory,
+        }
+        if self.config.unpad:
+            return self._without_padding(ids, selected, observer, given)
         queries = None if selected is None else selection(selected)
-        hidden = self.decoder(encoder, inputs, context, queries, observer)
+        hidden, after = self._states(ids, queries, observer, given)
         if queries is not None:
             hidden = queries.flatten(hidden)
-        return ModelOutput(self.head(hidden), hidden, context.remember(inputs))
+        return ModelOutput(self.head(hidden), hidden, after)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile all between the tokens and the head; arguments as those of `torch.compile`.
+
+        What is looked at in values, such as how many places are selected, stays outside, so that the
+        rest is one graph for every length if it is told `dynamic=True`.
+        """
+        self._states = torch.compile(self._states, *args, **kwargs)  # type: ignore[method-assign]
+
+    def _states(
+        self,
+        ids: Int[Tensor, "batch length"],
+        queries: Selection | None,
+        observer: Observer | None,
+        given: Mapping[str, Any],
+    ) -> tuple[QueryHidden, SegmentMemory | None]:
+        """Return the decoded states, at the queries if there are any, and the next segment's memory."""
+        context, inputs = self._encoded(ids, observer, given)
+        hidden = self.decoder(self.encoder, inputs, context, queries, observer)
+        return hidden, context.remember(inputs)
+
+    def _without_padding(
+        self,
+        ids: Int[Tensor, "batch length"],
+        selected: Bool[Tensor, "batch length"] | None,
+        observer: Observer | None,
+        given: Mapping[str, Any],
+    ) -> ModelOutput:
+        """Return what the real tokens alone make, laid out as the batch has them."""
+        context, inputs = self._encoded(ids, observer, given)
+        queries = None if selected is None else selection(context.in_a_row(selected))
+        hidden = self.decoder(self.encoder, inputs, context, queries, observer)
+        if queries is not None:
+            hidden = queries.flatten(hidden)
+            return ModelOutput(self.head(hidden), hidden, None)
+        logits, hidden = context.in_rows(self.head(hidden)), context.in_rows(hidden)
+        return ModelOutput(logits, hidden, None)
+
+    def _encoded(
+        self, ids: Int[Tensor, "batch length"], observer: Observer | None, given: Mapping[str, Any]
+    ) -> tuple[Context, list[Hidden]]:
+        """Return what all layers share and the input of every layer."""
+        context = self.encoder.begin(ids, **given)
+        hidden = self.encoder.embed(ids, given["segments"], context)
+        return context, self.encoder.run(hidden, context, observer)
 
     def max_length(self) -> int | None:
         """Return the longest sequence the model takes, or None if there is no limit."""

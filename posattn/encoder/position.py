@@ -1,14 +1,18 @@
 """How several mechanisms act as one: what the encoder shares, and what each attention layer has."""
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast, final
+from typing import Any, NamedTuple, TypeAlias, cast, final
 
+import torch
 from jaxtyping import Num
 from torch import Tensor, nn
+from typing_extensions import override
 
 from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRule, total_bias
 from posattn.encoder.config import EncoderConfig
+from posattn.encoder.texts import TextGroup
 from posattn.errors import IncompatibleParts
 from posattn.mechanisms import (
     Geometry,
@@ -19,15 +23,34 @@ from posattn.mechanisms import (
     Site,
     registry,
 )
-from posattn.shapes import Hidden, QueryHidden
+from posattn.shapes import Hidden, KeyHidden, QueryHidden
 
 Placed: TypeAlias = Mapping[str, Num[Tensor, "#batch length"]]
 """Positions of all tokens, for each mechanism that sees them elsewhere than the encoder does."""
 
 
+class Projected(NamedTuple):
+    """Queries, keys and values of one attention layer before they are split into heads."""
+
+    query_hidden: QueryHidden  # the states behind the queries
+    query: QueryHidden
+    key: KeyHidden
+    value: KeyHidden
+
+
+class Arrangement(ABC):
+    """How the tokens of one forward meet in attention."""
+
+    @abstractmethod
+    def attended(
+        self, projected: Projected, attend: "Callable[[Projected, Prepared], QueryHidden]"
+    ) -> QueryHidden:
+        """Return the attended values of all queries, each row of texts computed by `attend`."""
+
+
 @final
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Arrangement):
     """What all layers of one forward share: each mechanism with what it made of the positions."""
 
     mechanisms: dict[str, tuple[Mechanism[Any], Any]]
@@ -44,6 +67,40 @@ class Prepared:
             rules = [self.mechanisms[name][0].visibility(self.geometry) for name in acting]
             self.combined[key] = shared.with_rules(*(rule for more in rules for rule in more))
         return self.combined[key]
+
+    @override
+    def attended(
+        self, projected: Projected, attend: "Callable[[Projected, Prepared], QueryHidden]"
+    ) -> QueryHidden:
+        return attend(projected, self)
+
+
+@final
+@dataclass(frozen=True)
+class PreparedTexts(Arrangement):
+    """The same for texts in one row: the keys of each group, its queries, and what it shares."""
+
+    groups: tuple[tuple[TextGroup, TextGroup, Prepared], ...]
+
+    @override
+    def attended(
+        self, projected: Projected, attend: "Callable[[Projected, Prepared], QueryHidden]"
+    ) -> QueryHidden:
+        numbers, found = [], []
+        for keys, queries, prepared in self.groups:
+            part = Projected(
+                queries.take(projected.query_hidden),
+                queries.take(projected.query),
+                keys.take(projected.key),
+                keys.take(projected.value),
+            )
+            attended = attend(part, prepared)
+            found.append(attended.flatten(0, 1).index_select(0, queries.slots))
+            numbers.append(queries.numbers)
+        if not found:  # nothing is to be predicted
+            return torch.zeros_like(projected.query)
+        whole = found[0].new_zeros(projected.query.shape[1], found[0].shape[1])
+        return whole.index_copy(0, torch.cat(numbers), torch.cat(found))[None]
 
 
 @final
@@ -72,7 +129,7 @@ class PositionStack(nn.Module):
 
     def owned(self) -> dict[str, Mechanism[Any]]:
         """Return each mechanism under its name."""
-        return cast(dict[str, Mechanism[Any]], dict(self.mechanisms.items()))
+        return cast("dict[str, Mechanism[Any]]", dict(self.mechanisms.items()))
 
     def prepare(
         self,
@@ -134,13 +191,10 @@ class LayerPosition(nn.Module):
 
     def relative_values(self, sites: list[tuple[Mechanism[Any], Site]]) -> RelativeValues | None:
         """Return what one acting mechanism adds to the attended values."""
-        found = [
-            (type(mechanism).__name__, values)
-            for mechanism, site in sites
-            if (values := mechanism.relative_values(site)) is not None
-        ]
+        given = [(mechanism, mechanism.relative_values(site)) for mechanism, site in sites]
+        found = [(mechanism, values) for mechanism, values in given if values is not None]
         if len(found) > 1:
-            names = ", ".join(name for name, _ in found)
+            names = ", ".join(type(mechanism).__name__ for mechanism, _ in found)
             raise IncompatibleParts(f"only one mechanism of a layer may add values, not {names}")
         return found[0][1] if found else None
 

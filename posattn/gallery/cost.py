@@ -18,7 +18,7 @@ from posattn.encoder.decoders import PlainDecoderConfig
 from posattn.encoder.init import initialize
 from posattn.encoder.model import MaskedLanguageModel, position_parameters
 from posattn.errors import IncompatibleParts
-from posattn.gallery.example import example
+from posattn.recipe.example import example
 from posattn.training.environment import cpu_model
 
 BASELINE = "none"

@@ -8,10 +8,10 @@ from typing import Any, final
 
 from posattn.figures.figure import Figure
 from posattn.gallery.cost import Cost, measure
-from posattn.gallery.example import example, shipped_uses
 from posattn.gallery.figures import distance_figure, offset_figure, pattern_figure
 from posattn.gallery.portrait import draw_offsets, draw_portrait
 from posattn.mechanisms import Traits, registry
+from posattn.recipe.example import example, shipped_uses
 from posattn.recipe.writer import write_yaml
 
 

@@ -17,7 +17,7 @@ from posattn.backends import AttentionCall, logits_by_term
 from posattn.encoder.decoders import PlainDecoderConfig
 from posattn.encoder.init import named_generator
 from posattn.encoder.model import MaskedLanguageModel
-from posattn.gallery.example import example
+from posattn.recipe.example import example
 
 HIDDEN_SIZE, NUM_HEADS = 64, 4
 LENGTH = 65

@@ -8,7 +8,6 @@ back in `Site.layer`. What depends on positions alone is made by `prepare`, once
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import torch
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 from posattn.admission import class_check
 from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRule
 from posattn.config import FrozenConfig, Many, NamedConfig, open_field
+from posattn.lazy import cached_property
 from posattn.registry import Registry
 from posattn.relations import Geometry as Geometry
 from posattn.relations import LineRelation, RelationConfig

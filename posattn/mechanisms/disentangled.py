@@ -251,7 +251,10 @@ class DisentangledAttention(Mechanism[DisentangledConfig]):
     def prepare(self, geometry: Geometry) -> Rows:
         relation, signed = self.dims.relation, self.config.buckets.signed
         span, largest = self.config.buckets.span(), relation.largest(geometry)
-        reach = span if largest is None else int(self._signed_reach(largest))
+        if largest is None or torch.compiler.is_compiling():  # a graph of all lengths has all rows
+            reach = span
+        else:
+            reach = int(self._signed_reach(largest))
         low, high = max(span - reach, 0), min(span + reach, 2 * span - 1)
         buckets = relation.buckets(geometry, 2 * span, lambda at: self._row(signed(at)) - low)
         table = relation.reached(self.table.weight, low, high)

@@ -29,7 +29,6 @@ float32 or better.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias, final
 
@@ -41,6 +40,7 @@ from torch.nn import functional
 from typing_extensions import override
 
 from posattn.bias import BucketScores, Causal, VisibilityRule
+from posattn.lazy import cached_property
 from posattn.mechanisms.base import (
     EncoderDims,
     FanInLinear,

@@ -13,6 +13,7 @@ On a grid (`encoder.relation`) each cell has a row of the table, and each token 
 from collections.abc import Mapping
 from typing import Literal, final
 
+import torch
 from jaxtyping import Int
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 from torch import Tensor, nn
@@ -91,7 +92,9 @@ class LearnedPositions(Mechanism[LearnedConfig]):
     @override
     def embed(self, hidden: Hidden, positions: Int[Tensor, "#batch length"]) -> Hidden:
         rows = self.rows(positions)
-        if rows.numel() and int(rows.max()) >= self.config.max_positions:
+        # a graph cannot look at values; the encoder has checked the length by then
+        looks = not torch.compiler.is_compiling() and rows.numel() > 0
+        if looks and int(rows.max()) >= self.config.max_positions:
             raise IncompatibleParts(
                 f"position {int(positions.max())} is past the end of the learned table, which holds "
                 f"positions 0 to {self.config.max_length() - 1}; shorten the input or raise "

@@ -17,6 +17,7 @@ far positions by a slowly growing number (log scaling), which is not part of the
 from collections.abc import Mapping
 from typing import Literal, final
 
+import torch
 from einops import rearrange
 from pydantic import PositiveInt
 from torch import nn
@@ -49,7 +50,7 @@ class RelativeLogitsConfig(MechanismConfig):
 
     def rows(self, reach: int) -> int:
         """Return the distances told apart up to `reach`, those without a bias as one or two."""
-        limit = min(reach, self.extent)
+        limit = torch.sym_min(reach, self.extent)
         return limit + 2 if self.causal else 2 * limit + 1
 
     @override
@@ -97,7 +98,7 @@ class RelativeLogits(Mechanism[RelativeLogitsConfig]):
     @override
     def prepare(self, geometry: Geometry) -> tuple[Relation, int]:
         """Return the row of each pair among those that can occur, and the largest distance."""
-        limit = min(geometry.relation.largest, self.config.extent)
+        limit = torch.sym_min(geometry.relation.largest, self.config.extent)
         lowest = -1 if self.config.causal else -limit
         return geometry.relation.mapped(lambda value: value.clamp(lowest, limit) - lowest), limit
 

@@ -19,6 +19,7 @@ Table 2 (12.5 BLEU) shows.
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, final
 
+import torch
 from einops import rearrange
 from pydantic import NonNegativeInt
 from torch import Tensor, nn
@@ -128,7 +129,7 @@ class ShawPositions(Mechanism[ShawConfig]):
     def prepare(self, geometry: Geometry) -> Rows:
         limit, relation = self.config.max_distance, self.dims.relation
         largest = relation.largest(geometry)
-        reach = limit if largest is None else min(limit, largest)
+        reach = limit if largest is None else torch.sym_min(limit, largest)  # may be symbolic
         buckets = relation.buckets(
             geometry, 2 * limit + 1, lambda distance: reach - clipped(distance, reach)
         )

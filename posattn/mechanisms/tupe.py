@@ -21,7 +21,6 @@ equations have neither. In the paper the two numbers of [CLS] are free parameter
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Literal, final
 
 import torch
@@ -34,6 +33,7 @@ from typing_extensions import override
 from posattn.bias import AttentionBias, BucketScores, total_bias
 from posattn.config import FrozenConfig
 from posattn.errors import IncompatibleParts
+from posattn.lazy import cached_property
 from posattn.mechanisms.base import (
     EncoderDims,
     Flops,
@@ -158,21 +158,29 @@ class Tupe(Mechanism[TupeConfig]):
     @override
     def prepare(self, geometry: Geometry) -> Places:
         query, key = geometry.query_positions, geometry.key_positions
-        last = max((int(part.max()) for part in (query, key) if part.numel()), default=0)
+        last = self._last(geometry)
+        # padding has position -1 and is invisible, so it may read any row
+        return Places(
+            self, max(last, 0) + 1, query.clamp(min=0), key.clamp(min=0), geometry.distance
+        )
+
+    def _last(self, geometry: Geometry) -> int:
+        """Return the last position; a bound of it where positions are known to count from 0."""
+        query, key = geometry.query_positions, geometry.key_positions
+        last = geometry.reach
+        if last is None:
+            last = max((int(part.max()) for part in (query, key) if part.numel()), default=0)
+            if key.numel() and int(key.min()) < -1:
+                raise IncompatibleParts(
+                    f"a key is at position {int(key.min())}, but TUPE's table starts at 0; segment "
+                    "memory, whose keys lie before the text, does not go with it"
+                )
         if last >= self.config.max_positions:
             raise IncompatibleParts(
                 f"position {last} is past the end of TUPE's table, which holds positions 0 to "
                 f"{self.config.max_positions - 1}; shorten the input or raise max_positions"
             )
-        if key.numel() and int(key.min()) < -1:
-            raise IncompatibleParts(
-                f"a key is at position {int(key.min())}, but TUPE's table starts at 0; segment memory, "
-                "whose keys lie before the text, does not go with it"
-            )
-        # padding has position -1 and is invisible, so it may read any row
-        return Places(
-            self, max(last, 0) + 1, query.clamp(min=0), key.clamp(min=0), geometry.distance
-        )
+        return last
 
     @override
     def bias(self, site: Site) -> AttentionBias | None:

@@ -32,6 +32,8 @@ class WeightCache:
         self, weights: Sequence[Tensor], compute: Callable[[], Tensor], key: Hashable = None
     ) -> Tensor:
         """Return `compute()`, or its last result if neither `key` nor a weight has changed since."""
+        if torch.compiler.is_compiling():  # a graph has no memory of its own
+            return compute()
         if torch.is_grad_enabled() or any(weight.is_inference() for weight in weights):
             self.clear()
             return compute()

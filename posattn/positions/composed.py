@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import final, no_type_check
 
 import torch
@@ -10,6 +9,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from typing_extensions import override
 
+from posattn.lazy import cached_property
 from posattn.positions.relations import (
     GivenPairs,
     IntegerFunction,

@@ -7,7 +7,6 @@ them from positions and one row of the table per distance, and no tensor of the 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias, final, no_type_check
 
 import torch
@@ -15,6 +14,7 @@ from jaxtyping import Int, Num, Shaped
 from torch import Tensor
 from typing_extensions import override
 
+from posattn.lazy import cached_property
 from posattn.positions.distances import distances
 from posattn.shapes import Pairs
 

@@ -4,11 +4,16 @@ from posattn.encoder.config import EncoderConfig
 from posattn.encoder.decoder import DecoderConfig
 from posattn.encoder.heads import HeadConfig
 from posattn.recipe.reader import KeyPath
+from posattn.training.config import TrainConfig
 from posattn.training.text.config import DataConfig
 
 
 def disagreements(
-    encoder: EncoderConfig, decoder: DecoderConfig, head: HeadConfig, data: DataConfig
+    encoder: EncoderConfig,
+    decoder: DecoderConfig,
+    head: HeadConfig,
+    data: DataConfig,
+    train: TrainConfig,
 ) -> list[tuple[KeyPath, str]]:
     """Return what does not fit, each with the path to mend; empty if all fits."""
     found: list[tuple[KeyPath, str]] = []
@@ -29,6 +34,12 @@ def disagreements(
             "documents as well; write true, or data.layout: padded"
         )
         found.append((("data", "across_documents"), text))
+    if train.compile and encoder.unpad:
+        text = (
+            "is true, but encoder.unpad lays tokens out by the values of each batch, which no graph for "
+            "all batches can hold; use one of the two"
+        )
+        found.append((("train", "compile"), text))
     return found
 
 

@@ -8,7 +8,9 @@ from torch import Tensor
 from posattn.encoder.model import MaskedLanguageModel, position_parameters
 from posattn.errors import IncompatibleParts
 from posattn.recipe.build import build_on_meta
+from posattn.recipe.capability import put_question
 from posattn.recipe.schema import Recipe
+from posattn.training.compiling import check_compiler
 from posattn.training.forward import autocast
 from posattn.training.start import check_start
 
@@ -38,6 +40,8 @@ def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe
     Raises `IncompatibleParts` if the encoder needs a relation for every text, which no corpus gives.
     """
     check_inputs(recipe)
+    if recipe.train.compile:
+        check_compiler(_device(recipe))
     model = build_on_meta(recipe, vocab_size)
     if recipe.train.start is not None:
         check_start(model, recipe.train.start)
@@ -62,8 +66,12 @@ def check_inputs(recipe: Recipe) -> None:
 
 
 def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, ...]:
-    """Run a few tokens through the model in training mode, with weights that take no memory."""
+    """Take a few tokens through the model in training mode, with weights that take no memory.
+
+    Attention itself is not computed: the backend is asked who would compute it.
+    """
     device = _device(recipe)
+    asking = put_question(model, model.encoder.backend)
     ids = torch.zeros(1, min(TRIAL_LENGTH, recipe.data.max_length), dtype=torch.long, device=device)
     inputs: dict[str, Tensor] = {"selected": torch.ones_like(ids, dtype=torch.bool)}
     if recipe.encoder.segments:
@@ -75,8 +83,7 @@ def _backends_in_use(recipe: Recipe, model: MaskedLanguageModel) -> tuple[str, .
     model.train()
     with autocast(device, recipe.train.precision):
         torch.func.functional_call(model, _weightless(model, device), (ids,), inputs)
-    backend = model.encoder.backend
-    return tuple(sorted(getattr(backend, "chosen", None) or {backend.name}))
+    return tuple(sorted(asking.taking_part))
 
 
 def _weightless(model: MaskedLanguageModel, device: torch.device) -> dict[str, Tensor]:

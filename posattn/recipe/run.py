@@ -1,7 +1,8 @@
 """From a recipe to a training run: its text, its batches and its model, handed to the loop."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
@@ -30,6 +31,7 @@ def training_job(recipe: Recipe) -> TrainingJob:
         data=lambda tell: run_data(recipe, prepare(recipe.data, progress=tell)),
         build=lambda vocab_size: build(recipe, vocab_size),
         position_parameters=_position_parameters,
+        attention=_attention,
     )
 
 
@@ -73,6 +75,15 @@ def train_recipe(
 
 
 def _position_parameters(model: nn.Module) -> Collection[str]:
+    return position_parameters(_built(model))
+
+
+def _attention(model: nn.Module) -> Mapping[str, Any]:
+    backend = _built(model).encoder.backend
+    return {"asked": backend.name, "computed": backend.ran()}
+
+
+def _built(model: nn.Module) -> MaskedLanguageModel:
     if not isinstance(model, MaskedLanguageModel):
         raise TypeError(f"a recipe builds a MaskedLanguageModel, not a {type(model).__name__}")
-    return position_parameters(model)
+    return model

@@ -49,7 +49,9 @@ class Recipe(FrozenConfig):
                 loc=path,
                 input=None,
             )
-            for path, text in disagreements(self.encoder, self.decoder, self.head, self.data)
+            for path, text in disagreements(
+                self.encoder, self.decoder, self.head, self.data, self.train
+            )
         ]
         if faults:
             raise ValidationError.from_exception_data("Recipe", faults)

@@ -1,11 +1,11 @@
 """`Geometry`: where the queries and keys of one forward are, and how they relate."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from jaxtyping import Int, Num
 from torch import Tensor
 
+from posattn.lazy import cached_property
 from posattn.positions import Distances, GivenPairs, Relation
 
 

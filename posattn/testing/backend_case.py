@@ -56,16 +56,17 @@ class CallShape:
 @final
 @dataclass
 class Numbers:
-    """Random tensors from one seed; it remembers those that want a gradient, under their names."""
+    """Random tensors from one seed; it remembers them under their names. They want gradients, or not."""
 
     dtype: torch.dtype = torch.float64
+    learns: bool = True
     leaves: dict[str, Tensor] = field(default_factory=dict)
     generator: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(0))
 
     def leaf(self, name: str, *shape: int) -> Tensor:
-        """Return a new random tensor that wants a gradient."""
+        """Return a new random tensor."""
         noise = torch.randn(shape, generator=self.generator, dtype=torch.float64)
-        self.leaves[name] = noise.to(self.dtype).requires_grad_()
+        self.leaves[name] = noise.to(self.dtype).requires_grad_(self.learns)
         return self.leaves[name]
 
     def call(
@@ -147,6 +148,13 @@ def visibilities(shape: CallShape) -> Iterator[tuple[str, Visibility]]:
     for name, rule in rules.items():
         yield name, Visibility((rule,))
     yield "all rules at once", Visibility(tuple(rules.values()))
+
+
+def finest(backend: AttentionBackend) -> torch.dtype:
+    """Return float64, or float32 where the backend refuses even a plain call of inference in float64."""
+    with torch.no_grad():
+        refused = backend.refusals(Numbers(learns=False).call(CallShape()))
+    return torch.float32 if refused else torch.float64
 
 
 def attend(backend: AttentionBackend, call: AttentionCall) -> Tensor | None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
+from itertools import product
 from typing import TypeAlias
 
 import torch
@@ -16,14 +18,16 @@ from posattn.testing.backend_case import (
     CallShape,
     Numbers,
     attend,
+    finest,
     make_bias,
     visibilities,
 )
-from posattn.testing.checks import Check, CheckResult, bind, run_all
+from posattn.testing.checks import Check, CheckResult, bind, run_all, uncompiled
 from posattn.testing.expect import ensure, ensure_close, ensure_differs, ensure_finite
 
 BackendCheck: TypeAlias = Callable[[AttentionBackend], None]
 EXACT = 1e-10
+SINGLE = 1e-5
 
 
 def check_every_bias_and_visibility_as_eager(backend: AttentionBackend) -> None:
@@ -31,37 +35,46 @@ def check_every_bias_and_visibility_as_eager(backend: AttentionBackend) -> None:
     shape = CallShape()
     for kind in BIAS_KINDS:
         for name, visibility in visibilities(shape):
-            numbers = Numbers()
-            call = numbers.call(shape, make_bias(kind, numbers, shape), visibility)
-            _compare(backend, call, numbers, f"bias '{kind}', visible '{name}'")
+
+            def make(
+                numbers: Numbers, kind: str = kind, visibility: Visibility = visibility
+            ) -> AttentionCall:
+                return numbers.call(shape, make_bias(kind, numbers, shape), visibility)
+
+            _compare(backend, make, f"bias '{kind}', visible '{name}'")
 
 
 def check_every_shape_as_eager(backend: AttentionBackend) -> None:
     """One query, one key, odd widths, more queries than keys: all as eager has them."""
     for queries, keys, width in ((1, 1, 1), (1, 6, 3), (5, 3, 8), (43, 43, 5), (8, 48, 16)):
         shape = CallShape(queries=queries, keys=keys, head_dim=width)
-        numbers = Numbers()
-        call = numbers.call(shape, make_bias("sum", numbers, shape))
-        _compare(backend, call, numbers, f"{queries} queries, {keys} keys, head_dim {width}")
+
+        def make(numbers: Numbers, shape: CallShape = shape) -> AttentionCall:
+            return numbers.call(shape, make_bias("sum", numbers, shape))
+
+        _compare(backend, make, f"{queries} queries, {keys} keys, head_dim {width}")
 
 
 def check_relative_values_as_eager(backend: AttentionBackend) -> None:
     """What position adds to the values is added as eager adds it, or refused."""
     shape = CallShape()
     for name, visibility in visibilities(shape):
-        numbers = Numbers()
-        table = numbers.leaf("table", NUM_BUCKETS, shape.head_dim)
-        values = RelativeValues(table, (shape.bucket(),))
-        call = numbers.call(shape, make_bias("query scores", numbers, shape), visibility, values)
-        _compare(backend, call, numbers, f"relative values, visible '{name}'")
+
+        def make(numbers: Numbers, visibility: Visibility = visibility) -> AttentionCall:
+            table = numbers.leaf("table", NUM_BUCKETS, shape.head_dim)
+            values = RelativeValues(table, (shape.bucket(),))
+            return numbers.call(
+                shape, make_bias("query scores", numbers, shape), visibility, values
+            )
+
+        _compare(backend, make, f"relative values, visible '{name}'")
 
 
 def check_every_dtype_is_kept(backend: AttentionBackend) -> None:
     """The output has the dtype of the queries and is near to float64, whatever the bias's dtype."""
     shape = CallShape()
     visible = dict(visibilities(shape))["padding"]
-    exact_numbers = Numbers()
-    exact = _call_with_bias(exact_numbers, shape, visible)
+    exact = _call_with_bias(Numbers(learns=False), shape, visible)
     expected = EagerBackend().attend(exact)
     tolerances = {
         torch.float64: EXACT,
@@ -92,8 +105,8 @@ def check_blind_queries_give_zeros(backend: AttentionBackend) -> None:
     shape = CallShape(queries=4, keys=4)
     keys = torch.ones(2, 4, dtype=torch.bool)
     keys[1] = False
-    for kind in BIAS_KINDS:
-        numbers = Numbers()
+    for kind, learns in product(BIAS_KINDS, (True, False)):
+        numbers = Numbers(finest(backend), learns)
         call = numbers.call(shape, make_bias(kind, numbers, shape), Visibility((Padding(keys),)))
         attended = attend(backend, call)
         if attended is None:
@@ -101,7 +114,8 @@ def check_blind_queries_give_zeros(backend: AttentionBackend) -> None:
         ensure_close(
             attended[1], torch.zeros_like(attended[1]), f"bias '{kind}': blind queries", 0.0
         )
-        torch.autograd.backward([attended[0].square().sum()])
+        if learns:
+            torch.autograd.backward([attended[0].square().sum()])
         for name, leaf in numbers.leaves.items():
             if leaf.grad is not None:
                 ensure_finite(leaf.grad, f"bias '{kind}': gradient of {name}")
@@ -111,7 +125,7 @@ def check_invisible_keys_do_not_matter(backend: AttentionBackend) -> None:
     """Huge keys, values and biases at invisible keys change no output."""
     shape = CallShape()
     for name, visibility in visibilities(shape):
-        call = _call_with_bias(Numbers(), shape, visibility)
+        call = _call_with_bias(Numbers(finest(backend), learns=False), shape, visibility)
         pairs = visibility.pairs
         if pairs is None:
             continue
@@ -125,7 +139,7 @@ def check_invisible_keys_do_not_matter(backend: AttentionBackend) -> None:
         )
         before, after = attend(backend, call), attend(backend, disturbed)
         if before is not None and after is not None:
-            ensure_close(after, before, f"huge values at keys hidden by '{name}'", EXACT)
+            ensure_close(after, before, f"huge values at keys hidden by '{name}'", _slack(before))
 
 
 def check_half_precision_does_not_overflow(backend: AttentionBackend) -> None:
@@ -155,7 +169,7 @@ def check_half_precision_does_not_overflow(backend: AttentionBackend) -> None:
 def check_layout_in_memory_does_not_matter(backend: AttentionBackend) -> None:
     """Transposed, expanded and strided inputs give what contiguous ones give."""
     shape = CallShape(batch=2, queries=6, keys=6)
-    call = _call_with_bias(Numbers(), shape, Visibility(()))
+    call = _call_with_bias(Numbers(finest(backend), learns=False), shape, Visibility(()))
     assert isinstance(call.bias, DenseBias)
     odd = replace(
         call,
@@ -167,13 +181,13 @@ def check_layout_in_memory_does_not_matter(backend: AttentionBackend) -> None:
     tidy = replace(call, bias=DenseBias("bias", call.bias.value[:1].repeat(2, 1, 1, 1)))
     found, expected = attend(backend, odd), attend(backend, tidy)
     if found is not None and expected is not None:
-        ensure_close(found, expected, "strided inputs", EXACT)
+        ensure_close(found, expected, "strided inputs", _slack(expected))
 
 
 def check_dropout_is_honest(backend: AttentionBackend) -> None:
     """Without dropout calls are repeatable; with it they vary, and their mean is right."""
     shape = CallShape(batch=4, heads=4, queries=8, keys=8, head_dim=4)
-    numbers = Numbers(torch.float32)
+    numbers = Numbers(torch.float32, learns=False)
     call = numbers.call(shape, make_bias("dense", numbers, shape))
     call = replace(call, value=torch.ones_like(call.value))
     dropping = replace(call, dropout=0.5)
@@ -192,7 +206,7 @@ def check_dropout_is_honest(backend: AttentionBackend) -> None:
 def check_inputs_are_left_alone(backend: AttentionBackend) -> None:
     """No tensor of the call is written to."""
     shape = CallShape()
-    numbers = Numbers()
+    numbers = Numbers(finest(backend), learns=False)
     visible = dict(visibilities(shape))["all rules at once"]
     call = numbers.call(shape, make_bias("sum", numbers, shape), visible)
     before = {name: leaf.detach().clone() for name, leaf in numbers.leaves.items()}
@@ -219,8 +233,11 @@ CHECKS: tuple[BackendCheck, ...] = (
 
 
 def backend_checks(name: str) -> list[Check]:
-    """Return every check of a registered backend, for parametrised tests."""
-    return [bind(check, backends.get(name)()) for check in CHECKS]
+    """Return every check of a registered backend, for parametrised tests.
+
+    What a backend has `torch.compile` make runs uncompiled in them: they ask what is computed.
+    """
+    return [bind(_uncompiled(check), backends.get(name)()) for check in CHECKS]
 
 
 def check_backend(name: str) -> list[CheckResult]:
@@ -228,15 +245,36 @@ def check_backend(name: str) -> list[CheckResult]:
     return run_all(f"backend '{name}'", backend_checks(name))
 
 
+def _slack(found: Tensor) -> float:
+    return EXACT if found.dtype == torch.float64 else SINGLE
+
+
+def _uncompiled(check: BackendCheck) -> BackendCheck:
+    @wraps(check)
+    def run(backend: AttentionBackend) -> None:
+        with uncompiled():
+            check(backend)
+
+    return run
+
+
 def _call_with_bias(numbers: Numbers, shape: CallShape, visibility: Visibility) -> AttentionCall:
     return numbers.call(shape, make_bias("dense", numbers, shape), visibility)
 
 
-def _compare(backend: AttentionBackend, call: AttentionCall, numbers: Numbers, what: str) -> None:
+def _compare(
+    backend: AttentionBackend, make: Callable[[Numbers], AttentionCall], what: str
+) -> None:
+    """Compare in float64 with gradients, or where that is refused, in float32 without."""
+    numbers = Numbers()
+    call = make(numbers)
+    expected = EagerBackend().attend(call)
     attended = attend(backend, call)
     if attended is None:
+        attended = attend(backend, make(Numbers(torch.float32, learns=False)))
+        if attended is not None:
+            ensure_close(attended, expected, f"{what}, float32, inference", SINGLE)
         return
-    expected = EagerBackend().attend(call)
     ensure_close(attended, expected, what, EXACT)
     names, leaves = list(numbers.leaves), list(numbers.leaves.values())
     found = _gradients(attended, leaves)

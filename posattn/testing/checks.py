@@ -1,9 +1,13 @@
 """`Check` and `CheckResult`: one promise put to the test, and what came of it."""
 
 import inspect
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
+
+import torch
 
 
 @final
@@ -32,6 +36,14 @@ class Check:
 
     def __str__(self) -> str:
         return self.name
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Let what a backend compiles run uncompiled: the checks ask what it computes, and not how fast."""
+    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "flex_attention called without torch.compile")
+        yield
 
 
 @final

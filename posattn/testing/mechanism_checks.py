@@ -30,6 +30,7 @@ ALWAYS: tuple[MechanismCheck, ...] = (
     position_checks.check_padding_changes_nothing,
     position_checks.check_padding_beside_real_tokens_in_one_batch,
     position_checks.check_packed_documents_do_not_meet,
+    position_checks.check_texts_without_padding_are_what_they_are_in_rows,
     number_checks.check_backends_equal_eager,
     number_checks.check_every_dtype_is_kept,
     number_checks.check_autocast_is_harmless,

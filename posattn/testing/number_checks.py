@@ -6,6 +6,7 @@ from torch import Tensor
 from posattn.backends import registry as backends
 from posattn.encoder.model import MaskedLanguageModel, position_parameters
 from posattn.errors import BackendRefusal, IncompatibleParts
+from posattn.testing.checks import uncompiled
 from posattn.testing.expect import ensure, ensure_close, ensure_finite
 from posattn.testing.mechanism_case import PAD, MechanismCase
 
@@ -29,6 +30,7 @@ def check_backends_equal_eager(case: MechanismCase) -> None:
             found = _outputs_and_gradients(case.model(backend=name))
         except BackendRefusal as refusal:
             ensure(len(str(refusal)) > 20, f"{name} refuses without a reason: '{refusal}'")
+            _compare_inference(case, name, expected["logits"])
             continue
         ensure(found.keys() == expected.keys(), f"{name} and eager have different gradients")
         for what, value in expected.items():
@@ -140,12 +142,28 @@ def check_the_longest_sequence_is_enforced(case: MechanismCase) -> None:
     raise AssertionError(f"{limit + 1} tokens run, although max_length() is {limit}")
 
 
-def _outputs_and_gradients(model: MaskedLanguageModel) -> dict[str, Tensor]:
+def _compare_inference(case: MechanismCase, name: str, expected: Tensor) -> None:
+    """Compare in float32 without gradients, uncompiled, what refuses float64 or training."""
+    with torch.no_grad(), uncompiled():
+        try:
+            found = _logits(case.model(backend=name, dtype=torch.float32))
+        except BackendRefusal:
+            return
+    scale = max(1.0, float(expected.abs().max()))
+    ensure_close(found, expected, f"{name}: logits, float32, inference", 1e-4 * scale)
+
+
+def _logits(model: MaskedLanguageModel) -> Tensor:
     ids = torch.tensor([[3, 9, 4, 1, 7], [5, 6, 2, PAD, PAD], [PAD, PAD, 8, 8, 2]])
     limit = model.max_length()
     ids = ids if limit is None else ids[:, :limit]
     visible = ids != PAD
-    logits = model(ids, visible=visible).logits[visible]
+    logits: Tensor = model(ids, visible=visible).logits[visible]
+    return logits
+
+
+def _outputs_and_gradients(model: MaskedLanguageModel) -> dict[str, Tensor]:
+    logits = _logits(model)
     torch.autograd.backward([logits.square().sum()])
     found = {"logits": logits.detach()}
     for name, parameter in model.named_parameters():

@@ -1,6 +1,7 @@
 """Checks of how position reaches the output, and of which changes of position must not."""
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from posattn.encoder.model import MaskedLanguageModel
@@ -126,6 +127,39 @@ def check_padding_beside_real_tokens_in_one_batch(case: MechanismCase) -> None:
     ensure_close(states[2, : short.shape[1]], alone, "the row padded right", EXACT)
 
 
+def check_texts_without_padding_are_what_they_are_in_rows(case: MechanismCase) -> None:
+    """`unpad` changes no output and no gradient, of padded rows and of packed documents.
+
+    If not: what is learned and predicted depends on how the batch is computed; a bias, rotation or rule
+    may rely on the number of a token in its row. With memory the encoder has to refuse.
+    """
+    if case.config.memory():
+        try:
+            case.encoder_config(unpad=True)
+        except ValidationError as refusal:
+            ensure("memory" in str(refusal), f"the refusal does not name memory: {refusal}")
+            return
+        raise AssertionError("unpad is accepted although memory joins rows")
+    ids = case.ids(4, 7)
+    length = ids.shape[1]
+    column = torch.arange(length)
+    ends = torch.tensor([[length], [max(length - 2, 1)], [max(length - 3, 1)], [1]])
+    visible = column < ends
+    visible[1] = visible[1].flip(0)  # padded on the left
+    rows, texts = case.model(), case.model(unpad=True)
+    for documents in (None, (column // 3).expand(4, -1)):
+        found = []
+        for model in (texts, rows):
+            model.zero_grad()
+            output = model(ids, visible=visible, documents=documents, selected=visible)
+            torch.autograd.backward([output.logits.square().sum()])
+            found.append((output.logits, *_learned(model)))
+        what = "of padded rows" if documents is None else "of packed documents"
+        for ours, theirs in zip(*found, strict=True):
+            scale = max(1.0, float(theirs.detach().abs().max()))
+            ensure_close(ours, theirs, f"an output or gradient {what}", EXACT * scale)
+
+
 def check_packed_documents_do_not_meet(case: MechanismCase) -> None:
     """A document in a packed block has the states that it has alone; segment memory refuses blocks.
 
@@ -182,3 +216,7 @@ def _make_padding_huge(model: MaskedLanguageModel) -> None:
     signs = torch.arange(model.config.hidden_size) % 2 * 2.0 - 1.0
     with torch.no_grad():
         model.encoder.tokens.weight[PAD] = 1e4 * signs
+
+
+def _learned(model: MaskedLanguageModel) -> list[Tensor]:
+    return [weight.grad for weight in model.parameters() if weight.grad is not None]

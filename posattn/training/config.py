@@ -67,6 +67,9 @@ class TrainConfig(FrozenConfig):
         "float32", description="bf16 and float16 are autocast; weights stay float32"
     )
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    compile: bool = Field(
+        False, description="torch.compile of all between tokens and head; needs a compiler"
+    )
 
     start: Annotated[StartConfig | None, BeforeValidator(_as_start)] = Field(
         None, description="a folder whose weights to start from; null: initial weights by `seed`"

@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,17 @@ def cpu_model() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def peak_resident_bytes() -> int:
+    """Return the largest resident memory of this process so far, in bytes."""
+    on_windows = getattr(psutil.Process().memory_info(), "peak_wset", None)
+    if on_windows is not None:
+        return int(on_windows)
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def blas_name() -> str:

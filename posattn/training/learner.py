@@ -9,6 +9,7 @@ from torch import nn
 
 from posattn.training.batches import Batch
 from posattn.training.checkpoint import Checkpoint
+from posattn.training.compiling import compile_model
 from posattn.training.config import StartConfig, TrainConfig
 from posattn.training.determinism import seed_everything
 from posattn.training.lanes import LaneMemory
@@ -32,6 +33,7 @@ class Learner:
         self.plan = plan_steps(config, data.batches.steps_per_epoch)
         seed_everything(config.seed, "build")
         self.model: nn.Module = job.build(data.vocab_size).to(self.device)
+        self.graphs = compile_model(self.model, self.device) if config.compile else None
         self.position = set(job.position_parameters(self.model))
         self.groups = group_parameters(self.model, self.position)
         self.optimizer = make_optimizer(self.model, self.groups, config)

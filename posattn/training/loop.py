@@ -1,7 +1,7 @@
 """`train_run`: one plain loop from a run's parts to its folder, resumable at every step."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
@@ -75,6 +75,7 @@ class _Run:
         self.record: Record | None = None
         self.loss: float | None = None
         self.saved_step = 0
+        self.attention: Mapping[str, Any] = {}
         self.seconds_before = 0.0
         self.tokens_before = 0
         self.started = self.status_written = time.monotonic()
@@ -144,6 +145,7 @@ class _Run:
             result, problem = learner.learn(batches)
             if result.targets:
                 self.loss = result.loss_sum / result.targets
+            self._note_attention()
             self._after_step(epoch, problem)
             if problem is not None:
                 return problem
@@ -194,6 +196,7 @@ class _Run:
             begun = time.monotonic()
             learner, precision = self.learner, self.config.precision
             found = evaluate(learner.model, self.data.validation(), learner.device, precision)
+            self._note_attention()
             self._write_line(
                 {
                     "kind": "evaluation",
@@ -210,6 +213,19 @@ class _Run:
                 }
             )
         self.accelerator.wait_for_everyone()
+
+    def _note_attention(self) -> None:
+        """Record which backends computed attention, and say so, whenever there is another one."""
+        described = self.job.attention(self.learner.model)
+        if described == self.attention:
+            return
+        self.attention = described
+        if self.record is not None:
+            self.record.attention(described)
+        computed = " and ".join(described["computed"])
+        self._report(
+            "training", f"attention is computed by {computed} (asked: {described['asked']})"
+        )
 
     def _save(self) -> None:
         if self.record is not None and self.saved_step != self.learner.step:
@@ -244,7 +260,7 @@ class _Run:
             self.record.line(line)
 
     def _write_status(self, state: State, reason: str | None = None) -> None:
-        tally = self.learner.tally
+        tally, graphs = self.learner.tally, self.learner.graphs
         if self.record is not None:
             self.record.status(
                 Status(
@@ -257,6 +273,7 @@ class _Run:
                     resumed=self.opening.resumed,
                     seconds=round(self._seconds(), 3),
                     notes=list(self.opening.notes),
+                    graphs=None if graphs is None else graphs.count,
                 )
             )
         self.status_written = time.monotonic()
@@ -276,14 +293,15 @@ class _Run:
         if self.progress is not None and self.accelerator.is_main_process:
             self.progress(Progress(0, 0, None, 0.0, stage))
 
-    def _report(self, stage: str) -> None:
+    def _report(self, stage: str, note: str | None = None) -> None:
         if self.progress is None or not self.accelerator.is_main_process:
             return
         learner = self.learner
         seconds = max(time.monotonic() - self.started, 1e-9)
         speed = (learner.tally.tokens - self.tokens_before) / seconds
         try:
-            self.progress(Progress(learner.step, learner.plan.steps, self.loss, speed, stage))
+            step, steps = learner.step, learner.plan.steps
+            self.progress(Progress(step, steps, self.loss, speed, stage, note))
         except KeyboardInterrupt:
             self.interruption.request("stopped by Ctrl-C")
 

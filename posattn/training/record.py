@@ -67,6 +67,11 @@ class Record:
         with writing(self.folder.parameters):
             write_json(self.folder.parameters, described)
 
+    def attention(self, described: Mapping[str, Any]) -> None:
+        """Replace attention.json."""
+        with writing(self.folder.attention):
+            write_json(self.folder.attention, described)
+
     def line(self, line: Mapping[str, Any]) -> None:
         """Append a line to metrics.jsonl."""
         with writing(self.folder.metrics):

@@ -50,7 +50,10 @@ def check_out(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Status:
-    """What status.json says of a run; `resumed` counts how often it was continued."""
+    """What status.json says of a run; `resumed` counts how often it was continued.
+
+    `graphs` are those that torch.compile has made since the run was last started.
+    """
 
     state: State
     step: int = 0
@@ -61,6 +64,7 @@ class Status:
     resumed: int = 0
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
+    graphs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,11 @@ class RunFolder:
     def parameters(self) -> Path:
         """Counts, and group and initial digest of each parameter."""
         return self.path / "parameters.json"
+
+    @property
+    def attention(self) -> Path:
+        """The backend that the recipe names, and those that computed attention."""
+        return self.path / "attention.json"
 
     @property
     def data(self) -> Path:

@@ -42,6 +42,8 @@ class TrainingJob:
     `recipe_text` is the resolved recipe as YAML: it is saved, and a resume compares it. `build`
     gets the vocabulary size and returns the model with its initial weights. `position_parameters`
     names the parameters of the position mechanism. `data` gets a function to tell what it does.
+    `attention` tells the backend that was asked for, and those that computed so far; empty if the model
+    knows of none.
     """
 
     recipe_text: str
@@ -49,17 +51,22 @@ class TrainingJob:
     data: Callable[[Callable[[str], None]], RunData]
     build: Callable[[int], nn.Module]
     position_parameters: Callable[[nn.Module], Collection[str]]
+    attention: Callable[[nn.Module], Mapping[str, Any]] = lambda model: {}
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is; `loss` is that of the last step or evaluation, None before the first."""
+    """How far a run is; `loss` is that of the last step or evaluation, None before the first.
+
+    `note` is something to be said once and left standing.
+    """
 
     step: int
     steps: int
     loss: float | None
     tokens_per_second: float
     stage: str
+    note: str | None = None
 
 
 @dataclass(frozen=True)

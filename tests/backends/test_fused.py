@@ -7,13 +7,16 @@ import torch
 from torch import Tensor
 
 from posattn.backends import AttentionCall, EagerBackend, FusedBackend
+from posattn.backends.fused.library import NativeLibrary
 from posattn.bias import (
     AttentionBias,
     BucketScores,
     Causal,
     DenseBias,
+    KeyProducts,
     KeyScores,
     Padding,
+    QueryProducts,
     QueryScores,
     SameDocument,
     SumBias,
@@ -136,3 +139,39 @@ def test_dropout_has_the_gradient_of_what_it_computes() -> None:
         return FUSED.attend(replace(dropping, query=query, key=key, value=value))
 
     assert torch.autograd.gradcheck(attend, (dropping.query, dropping.key, dropping.value))
+
+
+def test_products_with_a_table_are_as_eager() -> None:
+    distance = positions(150, 140)
+    bucket = distance.mapped(lambda apart: log_buckets(apart, 32, 64) + 32)
+    plain = call(distance, batch=2)
+    tables = [random(HEADS, 65, WIDTH), random(HEADS, 65, WIDTH)]
+    products = SumBias(
+        (
+            QueryProducts("c2p", plain.query, tables[0], bucket),
+            KeyProducts("p2c", plain.key, tables[1], bucket),
+        )
+    )
+    given = replace(plain, bias=products)
+    learned = [plain.query, plain.key, *tables]
+    found, expected = FUSED.attend(given), EAGER.attend(given)
+    torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
+    wanted = torch.autograd.grad(expected.square().sum(), learned)
+    for gradient, exact in zip(
+        torch.autograd.grad(found.square().sum(), learned), wanted, strict=True
+    ):
+        torch.testing.assert_close(gradient, exact, atol=1e-9, rtol=1e-9)
+
+
+def test_without_a_compiler_it_refuses_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    reasons = NativeLibrary(is_known=lambda: False).problem()
+    assert reasons is not None
+    assert "'no-such-compiler' does not run" in reasons
+
+
+def test_other_devices_and_whole_numbers_are_refused_with_the_reason() -> None:
+    states = torch.zeros(1, 1, 2, 4, device="meta")
+    assert FUSED.refusals(AttentionCall(states, states, states, 0.5)) == [
+        "it runs on the CPU, not on 'meta'"
+    ]

@@ -1,5 +1,6 @@
 """Which keys a query may see, rule by rule."""
 
+import pytest
 import torch
 
 from posattn.bias import (
@@ -71,3 +72,31 @@ def test_no_rules_means_that_everything_is_visible() -> None:
 def test_pairs_are_computed_once() -> None:
     visibility = Visibility((Causal(DISTANCE),))
     assert visibility.pairs is visibility.pairs
+
+
+class EvenKeys(VisibilityRule):
+    """A rule that states no pair of its own, as a plug-in may."""
+
+    def materialize(self) -> torch.Tensor:
+        return (torch.arange(4) % 2 == 0)[None, None, None]
+
+
+DOCUMENTS = torch.tensor([[0, 0, 1, 1], [0, 1, 1, 1]])
+RULES = [
+    Padding(torch.tensor([[True, True, False, True], [True] * 4])),
+    SameDocument(DOCUMENTS, DOCUMENTS),
+    Window(DISTANCE, 1),
+    Causal(DISTANCE),
+    HeadDirections(DISTANCE, num_left=1, num_heads=3),
+    EvenKeys(),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_a_rule_pair_by_pair_is_the_whole_rule(rule: VisibilityRule) -> None:
+    for visibility in (Visibility((rule,)), Visibility((rule, Causal(DISTANCE)))):
+        grid = torch.meshgrid(*map(torch.arange, (2, 3, 4, 4)), indexing="ij")
+        single = torch.vmap(visibility.mask_mod())(*(index.flatten() for index in grid))
+        assert visibility.pairs is not None
+        assert torch.equal(single.view(2, 3, 4, 4), visibility.pairs.expand(2, 3, 4, 4))
+        assert visibility.differs_by_head == (visibility.pairs.shape[1] > 1)

@@ -13,7 +13,7 @@ def test_the_version_is_printed(posattn_command):
 
 
 @pytest.mark.parametrize(
-    "command", ["list", "validate", "show", "diff", "schema", "train", "compare", "report"]
+    "command", ["list", "validate", "show", "diff", "schema", "train", "compare", "report", "bench"]
 )
 def test_every_command_has_help_with_examples(posattn_command, command):
     code, out, _ = posattn_command(command, "--help")

@@ -130,6 +130,8 @@ def test_other_threads_are_caught_and_the_backend_is_stated() -> None:
     assert "threads" in found.detail
     backend = finding(study(), "the backend that computed attention is recorded")
     assert backend.detail == "learned: eager, rope: eager"
+    trained = study(attention={"asked": "auto", "computed": ["flex", "sdpa"]})[-1]
+    assert trained.backend == "flex and sdpa (in evaluation eager)"
 
 
 def test_a_run_of_another_recipe_is_caught() -> None:

@@ -47,7 +47,7 @@ def test_only_the_profiles_that_a_length_can_reach_are_scored() -> None:
     case = MechanismCase("relative_logits")
     attention, places = case.attention(), torch.arange(5)[None]
     call = attention.call(case.hidden(1, 5), case.hidden(1, 5), attention.prepared(places, places))
-    assert call.bias.scores.shape[-1] == 9
+    assert call.bias.table.shape[1] == 9
     assert RelativeLogitsConfig(extent=3).rows(4) == 7
     assert RelativeLogitsConfig(extent=3, causal=True).rows(4) == 5
 

@@ -93,6 +93,22 @@ def test_every_layout_can_be_checked(tiny, overrides):
     assert check_recipe(load_recipe(tiny, overrides)).parameters > 0
 
 
+def test_flex_on_the_cpu_is_refused_before_any_data_is_read(tiny):
+    with pytest.raises(BackendRefusal, match=r"'flex'.*device cpu.*inference only"):
+        check_recipe(load_recipe(tiny, ["encoder.backend=flex", "train.device=cpu"]))
+
+
+def test_asking_computes_no_attention(tiny, monkeypatch):
+    monkeypatch.setattr("posattn.backends.SDPABackend.run", lambda *_: pytest.fail("it ran"))
+    assert check_recipe(load_recipe(tiny, ["encoder.backend=sdpa"])).backends == ("sdpa",)
+
+
+def test_a_recipe_that_names_it_without_the_package_is_told_the_extra(tiny, monkeypatch):
+    monkeypatch.setattr("posattn.backends.xformers.find_spec", lambda name: None)
+    with pytest.raises(BackendRefusal, match=r"posattn\[xformers\]"):
+        check_recipe(load_recipe(tiny, ["encoder.backend=xformers", "encoder.mechanism=rope"]))
+
+
 @pytest.mark.parametrize("check", [check_recipe, training_job])
 def test_a_relation_that_text_does_not_come_with_is_refused_before_a_run(check):
     relation = "encoder.relation={name: categories, num_values: 3}"

@@ -130,3 +130,34 @@ def test_shared_parameters_and_batches_are_equal_across_mechanisms(
     assert own
     assert all(disentangled[name]["position"] for name in own)
     assert rope_batches == disentangled_batches
+
+
+def test_the_backend_that_computed_attention_is_recorded_with_the_run(
+    write_recipe: Callable[..., Recipe], tmp_path: Path
+) -> None:
+    recipe = write_recipe("encoder.backend=sdpa", "train.steps=2")
+    run = train_recipe(recipe, tmp_path / "run").folder
+    found = json.loads((run / "attention.json").read_text(encoding="utf-8"))
+    assert found == {"asked": "sdpa", "computed": ["sdpa"]}
+
+
+def test_a_run_without_padding_learns_and_evaluates_what_the_padded_run_does(
+    write_recipe: Callable[..., Recipe], tmp_path: Path
+) -> None:
+    found = []
+    for unpad in ("false", "true"):
+        recipe = write_recipe(
+            f"encoder.unpad={unpad}",
+            "encoder.hidden_dropout=0.0",
+            "encoder.attention_dropout=0.0",
+            "data.layout=padded",
+            "train.steps=4",
+        )
+        run = train_recipe(recipe, tmp_path / unpad).folder
+        weights = load_file(run / "final" / "model.safetensors")
+        losses = [line["loss"] for line in read_metrics(run / "metrics.jsonl")]
+        found.append((losses, weights))
+    (padded, expected), (losses, weights) = found
+    assert losses == pytest.approx(padded, abs=1e-5)
+    for name, weight in expected.items():
+        torch.testing.assert_close(weights[name], weight, atol=1e-5, rtol=1e-5)

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from posattn.training import checkpoint as checkpoint_module
 from posattn.training.checkpoint import MARKER, list_checkpoints
 from posattn.training.loop import train_run
 from posattn.training.metrics import read_metrics
+from posattn.training.run_folder import RunFolder
 from posattn.training.run_inputs import Progress, TrainingJob
 from tests.training.tiny_run import TinyBatches, TinyModel, tiny_job
 
@@ -440,3 +442,17 @@ def test_runs_of_different_precision_follow_each_other_in_one_process(tmp_path: 
     for precision in ("float32", "bf16", "float16", "float32"):
         folder = tmp_path / f"{precision}-{len(list(tmp_path.iterdir()))}"
         assert train_run(tiny_job(precision=precision), folder).state == "finished"
+
+
+def test_what_computes_attention_is_said_once_and_recorded(tmp_path: Path) -> None:
+    notes: list[str] = []
+
+    def keep(progress: Progress) -> None:
+        if progress.note:
+            notes.append(progress.note)
+
+    described = {"asked": "auto", "computed": ["sdpa"]}
+    job = replace(tiny_job(), attention=lambda model: described)
+    run = train_run(job, tmp_path / "run", progress=keep)
+    assert notes == ["attention is computed by sdpa (asked: auto)"]
+    assert strict(RunFolder(run.folder).attention) == described

@@ -34,13 +34,20 @@ def to_stderr(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
+def _is_registered() -> bool:
+    return hasattr(torch.ops.posattn, "fused_attention")
+
+
 @final
 class NativeLibrary:
     """The library with the operators `posattn::fused_attention` and its backward."""
 
-    def __init__(self, announce: Announce = to_stderr) -> None:
-        """Load nothing yet."""
+    def __init__(
+        self, announce: Announce = to_stderr, is_known: Callable[[], bool] = _is_registered
+    ) -> None:
+        """Load nothing yet; `is_known` says whether this process has the operators already."""
         self._announce = announce
+        self._is_known = is_known
         self._problem: str | None = None
         self._is_loaded = False
 
@@ -52,7 +59,7 @@ class NativeLibrary:
         return self._problem
 
     def _load(self) -> str | None:
-        if hasattr(torch.ops.posattn, "fused_attention"):  # another backend object loaded it
+        if self._is_known():  # another object loaded them
             return None
         if sys.platform != "linux":
             return f"its operator is compiled on Linux only, not on {sys.platform}"

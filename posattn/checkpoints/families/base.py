@@ -48,7 +48,8 @@ class Family(ABC):
     def config(self, encoder: Mapping[str, Any]) -> dict[str, Any]:
         """Return the config.json for an encoder section as `plain_section` writes it.
 
-        Only what this kind can say is said; an export holds it to `plan`, which must give the section back.
+        Families with a `prefix` have it. Only what this kind can say is said; an export holds it to
+        `plan`, which must give the section back.
         """
         raise NotImplementedError
 

@@ -1,7 +1,6 @@
 """Peak memory of training one arm, measured in a process that does nothing else."""
 
 import gc
-import sys
 from dataclasses import dataclass
 
 import psutil
@@ -13,6 +12,7 @@ from posattn.comparison.worker import Report
 from posattn.errors import DataError, IncompatibleParts
 from posattn.recipe.schema import Recipe
 from posattn.training.determinism import reproducible
+from posattn.training.environment import peak_resident_bytes
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def peak_memory(task: MemoryTask, report: Report) -> int | None:
             return None
         if arm.device.type == "cuda":
             return int(torch.cuda.max_memory_allocated(arm.device))
-        return max(0, _peak_resident() - before)
+        return max(0, peak_resident_bytes() - before)
 
 
 def _warm_up() -> None:
@@ -54,14 +54,3 @@ def _warm_up() -> None:
     layer = nn.Linear(8, 8)
     layer(torch.zeros(2, 8)).sum().backward()
     torch.optim.AdamW(layer.parameters(), fused=True).step()
-
-
-def _peak_resident() -> int:
-    """Return the largest resident memory of this process so far, in bytes."""
-    on_windows = getattr(psutil.Process().memory_info(), "peak_wset", None)
-    if on_windows is not None:
-        return int(on_windows)
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -48,8 +48,7 @@ class Subject:
 
     def backend(self) -> str:
         """Return the names of the backends that computed attention so far."""
-        backend = self.model.encoder.backend
-        return " and ".join(sorted(getattr(backend, "chosen", None) or {backend.name}))
+        return " and ".join(self.model.encoder.backend.ran())
 
     def scores(self, length: int, tokens: int | None) -> Scores:
         """Return the scores on at most `tokens` tokens of validation text, in rows of `length`.

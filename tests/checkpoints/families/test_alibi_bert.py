@@ -264,3 +264,28 @@ def test_normalised_queries_and_keys_have_no_place(tmp_path: Path) -> None:
     save_file(tensors | {extra: torch.ones(24)}, tmp_path / "theirs" / "model.safetensors")
     with pytest.raises(CheckpointError, match="layer_norm_q"):
         from_pretrained(tmp_path / "theirs")
+
+
+@torch.no_grad()
+def test_a_sentence_encoder_pools_the_states_of_the_formula(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    weights = folder_of(theirs, "jina")
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+        {
+            "idx": 1,
+            "name": "1",
+            "path": "1_Pooling",
+            "type": "sentence_transformers.models.Pooling",
+        },
+    ]
+    (theirs / "modules.json").write_text(json.dumps(modules))
+    (theirs / "1_Pooling").mkdir()
+    pooling = {"word_embedding_dimension": 24, "pooling_mode_mean_tokens": True}
+    (theirs / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    found = from_pretrained(theirs)
+    ids, visible, segments = sample(7)
+    vectors = found.tasks("sentence", ids, visible=visible, segments=segments).pooled
+    for row, seen in enumerate(visible):
+        states = ByHand(weights, "jina").states(ids[row][seen], segments[row][seen])[-1]
+        assert gap(vectors[row], states.mean(0)) <= TOLERANCE

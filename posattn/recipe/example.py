@@ -1,4 +1,4 @@
-"""The options that the gallery shows a mechanism with: its defaults, or a shipped recipe's."""
+"""The options that a mechanism is shown and asked about with: its defaults, or a shipped recipe's."""
 
 from typing import Any
 

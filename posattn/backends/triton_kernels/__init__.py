@@ -1,0 +1,1 @@
+"""Kernels of the `triton` backend; imported only when it runs, since they need the package."""
