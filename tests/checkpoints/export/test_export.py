@@ -201,7 +201,7 @@ def test_the_model_card_tells_architecture_text_seed_scores_and_limits(tmp_path:
 
 @pytest.mark.parametrize("recipe", ["quick/alibi", "quick/disentangled_emd"])
 def test_a_form_that_transformers_lacks_loads_with_posattn_by_both_ways(
-    recipe: str, tmp_path: Path
+    recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, out = run(tmp_path, recipe), tmp_path / "out"
     done = export_run(folder, out)
@@ -209,6 +209,8 @@ def test_a_form_that_transformers_lacks_loads_with_posattn_by_both_ways(
     assert any("encoder.norm.placement is pre, and there post" in text for text in done.reasons)
     first, again = posattn.from_pretrained(folder / "final"), posattn.from_pretrained(out)
     assert again.recipe.encoder == first.recipe.encoder
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(out))
+    assert posattn.from_pretrained("someone/model").recipe.encoder == first.recipe.encoder
     ids = torch.randint(5, 20, (2, 9))
     mask = torch.ones_like(ids)
     mask[1, 6:] = 0
