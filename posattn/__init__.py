@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from posattn import backends, mechanisms, testing
+    from posattn.checkpoints.drop_in.speed_up import slow_down, speed_up
     from posattn.checkpoints.loading import from_pretrained
     from posattn.recipe.build import build
     from posattn.recipe.schema import Recipe, load_recipe
@@ -22,6 +23,8 @@ __all__ = [
     "from_pretrained",
     "load_recipe",
     "mechanisms",
+    "slow_down",
+    "speed_up",
     "testing",
 ]
 
@@ -30,6 +33,8 @@ _ATTRIBUTES = {
     "build": "posattn.recipe.build",
     "from_pretrained": "posattn.checkpoints.loading",
     "load_recipe": "posattn.recipe.schema",
+    "slow_down": "posattn.checkpoints.drop_in.speed_up",
+    "speed_up": "posattn.checkpoints.drop_in.speed_up",
 }
 _PACKAGES = frozenset({"backends", "mechanisms", "testing"})
 

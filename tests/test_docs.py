@@ -65,6 +65,10 @@ def nothing_long(monkeypatch, tmp_path):
     imported = SimpleNamespace(rows=list, notes=(), summary=str, source="", family="", tasks={})
     imported.has_masked_token_head, imported.record = True, dict
     monkeypatch.setattr("posattn.checkpoints.loading.import_checkpoint", lambda *_, **__: imported)
+    exported = SimpleNamespace(reasons=(), notes=(), needs_posattn=True, architecture="")
+    monkeypatch.setattr("posattn.checkpoints.export.export_run", lambda *_, **__: exported)
+    swapped = SimpleNamespace(dropped=(), new=(), started=(), how="", summary=str)
+    monkeypatch.setattr("posattn.checkpoints.swap.swap_checkpoint", lambda *_, **__: swapped)
     monkeypatch.setattr("posattn.comparison.report.write_report", lambda *_: report)
     monkeypatch.setattr("posattn.export.save_graph", lambda *_: 0.0)
     monkeypatch.setattr(

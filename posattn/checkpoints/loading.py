@@ -71,14 +71,14 @@ def from_pretrained(
     """Return the model in a folder, or of the Hugging Face hub, in evaluation mode.
 
     A folder is a checkpoint as transformers or Microsoft's DeBERTa saves it, the output of
-    `posattn import`, or `final` of a run. `overrides` change the recipe that the config gives.
+    `posattn import`, `swap` or `export`, or `final` of a run. `overrides` change the recipe that the
+    config gives.
     CheckpointError if a stored tensor is unused or a parameter new, unless a pattern (`*` for any part)
     names it; new ones start as `train.seed` says. No code of the checkpoint is executed.
     """
-    folder = Path(source).expanduser()
-    if is_own_folder(folder):
-        return load_own_folder(folder, overrides, accept_unused, accept_new)
     opened = open_source(source)
+    if is_own_folder(opened.folder):
+        return load_own_folder(opened.folder, overrides, accept_unused, accept_new)
     family = choose_family(opened)
     stored = opened.tensors()
     settings = Settings(opened.config, opened.name)

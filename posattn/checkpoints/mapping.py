@@ -144,7 +144,7 @@ def apply_table(table: Table, stored: Tensors, wanted: Mapping[str, Shape]) -> M
             _check_derived(derived, name, tensor)
             mapped.entries.append(_entry(name, (), tensor, "derived", derived.why))
             continue
-        found = _first(table.rules, name, wanted)
+        found = first_rule(table.rules, name, wanted)
         if found is None:
             mapped.unused.append(name)
             continue
@@ -163,7 +163,7 @@ def apply_table(table: Table, stored: Tensors, wanted: Mapping[str, Shape]) -> M
     return mapped
 
 
-def _first(
+def first_rule(
     rules: Iterable[Rule], name: str, wanted: Mapping[str, Shape]
 ) -> tuple[Rule, tuple[str, ...]] | None:
     """Return the first rule for a tensor whose targets the model has, with the targets."""

@@ -13,7 +13,7 @@ from posattn.checkpoints.report import ImportReport
 from posattn.checkpoints.sentence import SENTENCE
 from posattn.encoder.encoder import Encoder
 from posattn.encoder.model import MaskedLanguageModel
-from posattn.encoder.tasks import TaskModel
+from posattn.encoder.tasks import TaskConfig, TaskHead, TaskModel
 from posattn.errors import DataError, IncompatibleParts
 from posattn.recipe.schema import Recipe
 from posattn.training.weights import unique_tensors
@@ -51,6 +51,11 @@ class Pretrained:
     def models(self) -> list[nn.Module]:
         """Return the models, whose weights together are those of the checkpoint."""
         return [self.tasks] if self.masked_lm is None else [self.masked_lm, self.tasks]
+
+    def heads(self) -> dict[str, TaskConfig]:
+        """Return the options of each head beside the masked-token one, by name."""
+        heads = self.tasks.tasks.items()
+        return {name: head.config for name, head in heads if isinstance(head, TaskHead)}
 
     def tensors(self) -> dict[str, Tensor]:
         """Return every weight once, by the name it is stored under."""

@@ -17,6 +17,17 @@ _ACTIVATIONS = {
 _GATED = {"gelu": "geglu", "gelu_tanh": "geglu_tanh", "relu": "reglu", "silu": "swiglu"}
 
 
+def activation_of_config(name: str) -> str:
+    """Return the name in config.json of an activation of ours, or our name if it has none there."""
+    return next((theirs for theirs, ours in _ACTIVATIONS.items() if ours == name), name)
+
+
+def gate_of_config(name: str) -> str:
+    """Return the name in config.json of a gated activation of ours, or our name if it has none there."""
+    found = next((plain for plain, gated in _GATED.items() if gated == name), name)
+    return activation_of_config(found)
+
+
 class Settings:
     """Typed access to a config; what is wrong is a CheckpointError that names the key."""
 

@@ -19,7 +19,7 @@ from posattn.errors import CheckpointError
 from posattn.training.weights import read_tensors
 
 _SAFE, _PICKLED = "model.safetensors", "pytorch_model.bin"
-_WANTED = ["*.json", "*.txt", "*.safetensors"]
+_WANTED = ["*.json", "*.txt", "*.yaml", "*.safetensors"]
 
 
 @dataclass(frozen=True)

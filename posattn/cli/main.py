@@ -24,6 +24,7 @@ from posattn.cli import (
     mechanism,
     schema,
     show,
+    swap,
     train,
     validate,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "run",
     "schema",
     "show",
+    "swap",
     "train",
     "validate",
 ]

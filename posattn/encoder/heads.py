@@ -11,6 +11,8 @@ from posattn.config import FrozenConfig
 from posattn.encoder.config import Activation, EncoderConfig
 from posattn.encoder.layer import activation, norm
 
+_GATES = {"geglu": "gelu", "geglu_tanh": "gelu_tanh", "reglu": "relu", "swiglu": "silu"}
+
 
 class HeadConfig(FrozenConfig):
     """Options of the masked-token head; defaults are BERT's."""
@@ -28,6 +30,13 @@ class HeadConfig(FrozenConfig):
                 "drop them, or write transform: true"
             )
         return self
+
+    def resolved(self, encoder: EncoderConfig) -> "HeadConfig":
+        """Return the same head with its activation named."""
+        if not self.transform or self.activation is not None:
+            return self
+        named = _GATES.get(encoder.activation, encoder.activation)
+        return self.model_copy(update={"activation": named})
 
     def problems(self, encoder: EncoderConfig) -> list[str]:
         """Return every reason why this head does not fit the encoder."""

@@ -135,7 +135,7 @@ def test_a_hub_name_downloads_no_code_and_pickles_only_in_need(
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
     found = from_pretrained("someone/bert")
     assert (found.report.source, found.recipe.name) == ("someone/bert", "bert")
-    assert asked == [["*.json", "*.txt", "*.safetensors"]]
+    assert asked == [["*.json", "*.txt", "*.yaml", "*.safetensors"]]
     (folder / "model.safetensors").unlink()
     torch.save(bert.state_dict(), folder / "pytorch_model.bin")
     from_pretrained("someone/bert")

@@ -53,3 +53,18 @@ def test_a_folder_without_a_model_says_so(posattn_command, tmp_path):
     code, _, err = posattn_command("export", tmp_path, "--onnx", "--out", tmp_path / "m")
     assert code == 4
     assert "holds no trained model" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--hf", "folder", "--onnx"), "say which form is wanted"),
+        (("--hf", "folder", "--out", "file"), "leave --out out"),
+        (("--onnx",), "name it with --out FILE"),
+        (("--onnx", "--out", "file", "--encoder-only"), "belong to --hf"),
+    ],
+)
+def test_options_of_one_form_are_refused_with_another(posattn_command, tiny, options, message):
+    code, _, err = posattn_command("export", tiny, *options)
+    assert code == 2
+    assert message in err

@@ -36,9 +36,26 @@ class Family(ABC):
     custom_classes: ClassVar[frozenset[str]] = frozenset()
     """Classes of custom code, as `auto_map` names them behind `--`, whose computation this family is."""
 
+    prefix: ClassVar[str] = ""
+    """How transformers' classes of this kind begin; empty where an export has no place there."""
+    zeros: ClassVar[tuple[str, ...]] = ()
+    """Parameters of ours that `widened` may add; zeros make them do nothing."""
+
     @abstractmethod
     def plan(self, settings: Settings, stored: Mapping[str, Shape]) -> Plan:
         """Return what becomes of a checkpoint with this config and these tensors."""
+
+    def config(self, encoder: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the config.json for an encoder section as `plain_section` writes it.
+
+        Families with a `prefix` have it. Only what this kind can say is said; an export holds it to
+        `plan`, which must give the section back.
+        """
+        raise NotImplementedError
+
+    def widened(self, encoder: dict[str, Any]) -> dict[str, Any]:
+        """Return the section with the parameters that transformers' class has in any case."""
+        return encoder
 
 
 families: Registry[type[Family]] = Registry(

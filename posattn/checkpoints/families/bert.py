@@ -13,10 +13,13 @@ from posattn.checkpoints.families.base import Family, Plan, families
 from posattn.checkpoints.families.bert_layers import (
     LEARNED,
     QKV,
+    config_of,
     embedding_rules,
     layer_rules,
     masked_token_rules,
+    part_of,
     shape_of,
+    with_segments,
 )
 from posattn.checkpoints.families.heads import Heads
 from posattn.checkpoints.mapping import Table, rule
@@ -33,6 +36,8 @@ class Bert(Family):
 
     name = "bert"
     model_types = frozenset({"bert"})
+    prefix = "Bert"
+    zeros = ("encoder.segments.weight",)
 
     @override
     def plan(self, settings: Settings, stored: Mapping[str, Shape]) -> Plan:
@@ -62,6 +67,20 @@ class Bert(Family):
         }
         has_head = heads.has_masked_tokens("cls.predictions.")
         return Plan(encoder, Table(tuple(rules)), has_head, heads.tasks)
+
+    @override
+    def config(self, encoder: Mapping[str, Any]) -> dict[str, Any]:
+        rows = part_of(encoder, "learned").get("max_positions", 512)
+        return {
+            **config_of(encoder),
+            "model_type": "bert",
+            "type_vocab_size": encoder["segments"],
+            "max_position_embeddings": rows,
+        }
+
+    @override
+    def widened(self, encoder: dict[str, Any]) -> dict[str, Any]:
+        return with_segments(encoder)
 
 
 def refuse_decoders(settings: Settings) -> None:

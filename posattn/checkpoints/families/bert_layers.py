@@ -1,10 +1,10 @@
 """What families with BERT's names of weights have in common."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from posattn.checkpoints.mapping import Rule, rule
-from posattn.checkpoints.settings import Settings
+from posattn.checkpoints.settings import Settings, activation_of_config
 
 LEARNED = "encoder.position.mechanisms.learned.table.weight"
 
@@ -22,6 +22,32 @@ def shape_of(settings: Settings, eps: float) -> dict[str, Any]:
         "attention_dropout": settings.number("attention_probs_dropout_prob", 0.1),
         "initializer_range": settings.number("initializer_range", 0.02),
     }
+
+
+def config_of(encoder: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of config.json that say the same as these options of an encoder."""
+    return {
+        "vocab_size": encoder["token_rows"],
+        "hidden_size": encoder["hidden_size"],
+        "num_hidden_layers": encoder["num_layers"],
+        "num_attention_heads": encoder["num_heads"],
+        "intermediate_size": encoder["intermediate_size"],
+        "hidden_act": activation_of_config(encoder["activation"]),
+        "layer_norm_eps": encoder["norm"]["eps"],
+        "hidden_dropout_prob": encoder["hidden_dropout"],
+        "attention_probs_dropout_prob": encoder["attention_dropout"],
+        "initializer_range": encoder["initializer_range"],
+    }
+
+
+def with_segments(encoder: dict[str, Any]) -> dict[str, Any]:
+    """Return the section with one segment where it has none; its row of zeros changes nothing."""
+    return encoder | {"segments": max(encoder["segments"], 1)}
+
+
+def part_of(encoder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the options of the mechanism of this name, or none."""
+    return next((part for part in encoder["mechanism"] if part["name"] == name), {})
 
 
 def embedding_rules(root: str) -> list[Rule]:

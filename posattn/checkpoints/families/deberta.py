@@ -15,6 +15,7 @@ from posattn.checkpoints.families.deberta_parts import (
     LAYER_PART,
     MASKED_TOKENS,
     ROOT,
+    deberta_config,
     deberta_encoder,
     deberta_heads,
     deberta_rules,
@@ -34,6 +35,7 @@ class Deberta(Family):
 
     name = "deberta"
     model_types = frozenset({"deberta"})
+    prefix = "Deberta"
 
     @override
     def plan(self, settings: Settings, stored: Mapping[str, Shape]) -> Plan:
@@ -48,6 +50,10 @@ class Deberta(Family):
         has_head = heads.has_masked_tokens(*MASKED_TOKENS)
         decoder = mask_decoder(settings, stored, has_head)
         return Plan(encoder, Table(tuple(rules)), has_head, heads.tasks, decoder)
+
+    @override
+    def config(self, encoder: Mapping[str, Any]) -> dict[str, Any]:
+        return {**deberta_config(encoder), "model_type": "deberta"}
 
 
 def _mechanism(settings: Settings) -> dict[str, Any] | None:

@@ -5,8 +5,10 @@ from typing import Any
 
 from posattn.checkpoints.families.bert_layers import (
     LEARNED,
+    config_of,
     embedding_rules,
     masked_token_rules,
+    part_of,
     shape_of,
 )
 from posattn.checkpoints.families.heads import Heads
@@ -38,6 +40,25 @@ def deberta_encoder(settings: Settings, disentangled: dict[str, Any] | None) -> 
         "embedding_size": None if narrow == hidden else narrow,
         "mechanism": mechanisms or [{"name": "none"}],
     }
+
+
+def deberta_config(encoder: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of config.json that both versions have for these options of an encoder."""
+    learned, relative = part_of(encoder, "learned"), part_of(encoder, "disentangled")
+    buckets = relative.get("buckets", {})
+    found = {
+        **config_of(encoder),
+        "type_vocab_size": encoder["segments"],
+        "position_biased_input": bool(learned),
+        "max_position_embeddings": learned.get("max_positions", 512),
+        "relative_attention": bool(relative),
+        "pos_att_type": [term for term in ("c2p", "p2c") if relative.get(term)],
+        "max_relative_positions": buckets.get("max_distance", -1),
+        "pooler_hidden_size": encoder["hidden_size"],
+    }
+    if encoder["embedding_size"] is not None:
+        found["embedding_size"] = encoder["embedding_size"]
+    return found
 
 
 def relative_terms(settings: Settings) -> set[str] | None:

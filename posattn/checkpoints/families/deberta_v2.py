@@ -13,12 +13,13 @@ from typing import Any, final
 from typing_extensions import override
 
 from posattn.checkpoints.families.base import Family, Plan, families
-from posattn.checkpoints.families.bert_layers import layer_rules
+from posattn.checkpoints.families.bert_layers import layer_rules, part_of
 from posattn.checkpoints.families.deberta_parts import (
     LAYER_PART,
     MASKED_TOKENS,
     RELATIVE,
     ROOT,
+    deberta_config,
     deberta_encoder,
     deberta_heads,
     deberta_rules,
@@ -27,7 +28,7 @@ from posattn.checkpoints.families.deberta_parts import (
     relative_terms,
 )
 from posattn.checkpoints.mapping import Rule, Table, rule
-from posattn.checkpoints.settings import Settings
+from posattn.checkpoints.settings import Settings, activation_of_config
 from posattn.errors import CheckpointError
 from posattn.training.weights import Shape
 
@@ -41,6 +42,8 @@ class DebertaV2(Family):
 
     name = "deberta_v2"
     model_types = frozenset({"deberta-v2"})
+    prefix = "DebertaV2"
+    zeros = (f"encoder.layers.*.{LAYER_PART}.position_key_proj.bias",)
 
     @override
     def plan(self, settings: Settings, stored: Mapping[str, Shape]) -> Plan:
@@ -57,6 +60,38 @@ class DebertaV2(Family):
         has_head = heads.has_masked_tokens(*MASKED_TOKENS)
         decoder = mask_decoder(settings, stored, has_head)
         return Plan(encoder, Table(tuple(rules)), has_head, heads.tasks, decoder)
+
+    @override
+    def config(self, encoder: Mapping[str, Any]) -> dict[str, Any]:
+        relative = part_of(encoder, "disentangled")
+        found = {
+            **deberta_config(encoder),
+            "model_type": "deberta-v2",
+            "position_buckets": relative.get("buckets", {}).get("num_buckets", -1),
+            "share_att_key": relative.get("projections") == "shared",
+            "norm_rel_ebd": "layer_norm" if relative.get("norm_table") else "none",
+        }
+        if (convolution := encoder["convolution"]) is not None:
+            found |= {
+                "conv_kernel_size": convolution["kernel_size"],
+                "conv_groups": convolution["groups"],
+                "conv_act": activation_of_config(convolution["activation"]),
+            }
+        return found
+
+    @override
+    def widened(self, encoder: dict[str, Any]) -> dict[str, Any]:
+        return encoder | {"mechanism": [_widened(part) for part in encoder["mechanism"]]}
+
+
+def _widened(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a mechanism with v2's bias of keys, and with the buckets that an import takes."""
+    if part["name"] != "disentangled":
+        return part
+    buckets = part["buckets"]
+    if buckets["name"] == "log":
+        buckets = buckets | {"beyond": "held"}
+    return part | {"buckets": buckets, "key_bias": part["projections"] == "own" and part["c2p"]}
 
 
 def _mechanism(settings: Settings) -> dict[str, Any] | None:

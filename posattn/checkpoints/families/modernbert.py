@@ -14,7 +14,7 @@ from typing_extensions import override
 from posattn.checkpoints.families.base import Family, Plan, families
 from posattn.checkpoints.families.heads import Heads
 from posattn.checkpoints.mapping import Rule, Table, row_blocks, rule
-from posattn.checkpoints.settings import Settings
+from posattn.checkpoints.settings import Settings, gate_of_config
 from posattn.errors import CheckpointError
 from posattn.training.weights import Shape
 
@@ -30,6 +30,7 @@ class ModernBert(Family):
 
     name = "modernbert"
     model_types = frozenset({"modernbert"})
+    prefix = "ModernBert"
 
     @override
     def plan(self, settings: Settings, stored: Mapping[str, Shape]) -> Plan:
@@ -42,6 +43,47 @@ class ModernBert(Family):
             "output_bias": settings.flag("decoder_bias", True),
         }
         return Plan(_encoder(settings), Table(tuple(rules)), has_head, heads.tasks, head=head)
+
+    @override
+    def config(self, encoder: Mapping[str, Any]) -> dict[str, Any]:
+        window = encoder["window"] or {"size": 128, "layers": []}
+        types = [
+            _LOCAL if index in window["layers"] else _GLOBAL
+            for index in range(encoder["num_layers"])
+        ]
+        return {
+            "model_type": "modernbert",
+            "vocab_size": encoder["token_rows"],
+            "hidden_size": encoder["hidden_size"],
+            "num_hidden_layers": encoder["num_layers"],
+            "num_attention_heads": encoder["num_heads"],
+            "intermediate_size": encoder["intermediate_size"],
+            "hidden_activation": gate_of_config(encoder["activation"]),
+            "norm_eps": encoder["norm"]["eps"],
+            "norm_bias": encoder["norm"]["bias"],
+            "attention_bias": encoder["projection_bias"] == "all",
+            "mlp_bias": encoder["feed_forward_bias"],
+            "mlp_dropout": encoder["hidden_dropout"],
+            "embedding_dropout": encoder["hidden_dropout"],
+            "attention_dropout": encoder["attention_dropout"],
+            "initializer_range": encoder["initializer_range"],
+            "local_attention": window["size"],
+            "layer_types": types,
+            "rope_parameters": {
+                kind: {
+                    "rope_type": "default",
+                    "rope_theta": _base_of(encoder, _those(types, kind), kind),
+                }
+                for kind in (_GLOBAL, _LOCAL)
+            },
+        }
+
+
+def _base_of(encoder: Mapping[str, Any], layers: list[int], kind: str) -> float:
+    """Return the base of the angles that a section has in these layers."""
+    acting = [part for part in encoder["mechanism"] if {*layers} <= {*part["layers"]}]
+    found: float = next((part["base"] for part in acting if "base" in part), _BASES[kind][1])
+    return found
 
 
 def _encoder(settings: Settings) -> dict[str, Any]:

@@ -14,10 +14,13 @@ from posattn.checkpoints.families.bert import refuse_decoders
 from posattn.checkpoints.families.bert_layers import (
     LEARNED,
     QKV,
+    config_of,
     embedding_rules,
     layer_rules,
     masked_token_rules,
+    part_of,
     shape_of,
+    with_segments,
 )
 from posattn.checkpoints.families.heads import Heads
 from posattn.checkpoints.mapping import Table, rule
@@ -34,6 +37,8 @@ class Roberta(Family):
 
     name = "roberta"
     model_types = frozenset({"roberta", "xlm-roberta"})
+    prefix = "Roberta"
+    zeros = ("encoder.segments.weight",)
 
     @override
     def plan(self, settings: Settings, stored: Mapping[str, Shape]) -> Plan:
@@ -60,6 +65,22 @@ class Roberta(Family):
         }
         note = f"the position table of {rows} rows takes {rows - padding - 1} tokens"
         return Plan(encoder, Table(tuple(rules)), has_head, heads.tasks, notes=(note,))
+
+    @override
+    def config(self, encoder: Mapping[str, Any]) -> dict[str, Any]:
+        learned = part_of(encoder, "learned")
+        padding = learned.get("padding_row")
+        return {
+            **config_of(encoder),
+            "model_type": "roberta",
+            "type_vocab_size": encoder["segments"],
+            "max_position_embeddings": learned.get("max_positions", 514),
+            "pad_token_id": 1 if padding is None else padding,
+        }
+
+    @override
+    def widened(self, encoder: dict[str, Any]) -> dict[str, Any]:
+        return with_segments(encoder)
 
 
 def _heads(settings: Settings, stored: Mapping[str, Shape]) -> Heads:

@@ -16,10 +16,13 @@ from posattn.checkpoints.families.base import Family, Plan, families
 from posattn.checkpoints.families.bert import refuse_decoders
 from posattn.checkpoints.families.bert_layers import (
     QKV,
+    config_of,
     embedding_rules,
     layer_rules,
     masked_token_rules,
+    part_of,
     shape_of,
+    with_segments,
 )
 from posattn.checkpoints.families.heads import Heads
 from posattn.checkpoints.mapping import POSITION_IDS, Derived, Table, rule
@@ -28,6 +31,8 @@ from posattn.positions import sinusoids
 from posattn.training.weights import Shape
 
 ROOT = "(roformer.)"
+LONGEST = 4096
+"""The longest input of an exported model: transformers keeps a table of sinusoids."""
 
 
 @final
@@ -37,6 +42,8 @@ class RoFormer(Family):
 
     name = "roformer"
     model_types = frozenset({"roformer"})
+    prefix = "RoFormer"
+    zeros = ("encoder.segments.weight",)
 
     @override
     def plan(self, settings: Settings, stored: Mapping[str, Shape]) -> Plan:
@@ -58,6 +65,21 @@ class RoFormer(Family):
         has_head = heads.has_masked_tokens("cls.predictions.")
         derived = (*POSITION_IDS, table)
         return Plan(_encoder(settings), Table(tuple(rules), derived), has_head, heads.tasks)
+
+    @override
+    def config(self, encoder: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            **config_of(encoder),
+            "model_type": "roformer",
+            "type_vocab_size": encoder["segments"],
+            "embedding_size": encoder["embedding_size"] or encoder["hidden_size"],
+            "rotary_value": part_of(encoder, "rope").get("rotate_value", False),
+            "max_position_embeddings": LONGEST,
+        }
+
+    @override
+    def widened(self, encoder: dict[str, Any]) -> dict[str, Any]:
+        return with_segments(encoder)
 
 
 def _encoder(settings: Settings) -> dict[str, Any]:
