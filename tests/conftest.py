@@ -10,7 +10,6 @@ import pytest
 
 _HUGGING_FACE = tempfile.TemporaryDirectory(prefix="posattn-tests-hf-")
 os.environ["HF_HOME"] = _HUGGING_FACE.name
-os.environ["TRITON_INTERPRET"] = "1"  # before any import of triton: its kernels run in Python
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
 os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"

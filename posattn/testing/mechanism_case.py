@@ -158,12 +158,12 @@ class MechanismCase:
         shape = (batch, length, self.hidden_size)
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
-    def able_backends(self) -> list[str]:
-        """Return the names of the backends that do not refuse this mechanism, `auto` left out."""
-        hidden, positions = self.hidden(1, 2), torch.arange(2)[None]
+    def able_backends(self, dtype: torch.dtype = torch.float64) -> list[str]:
+        """Return the names of the backends that do not refuse this mechanism in a dtype, `auto` left out."""
+        hidden, positions = self.hidden(1, 2, dtype), torch.arange(2)[None]
         able = []
         for name in backends.names():
-            attention = self.attention(backend=name)
+            attention = self.attention(backend=name).to(dtype)
             call = attention.call(hidden, hidden, attention.prepared(positions, positions))
             if name != "auto" and not attention.attention.backend.refusals(call):
                 able.append(name)

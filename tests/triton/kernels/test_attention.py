@@ -16,7 +16,7 @@ from posattn.bias import (
     Window,
 )
 from posattn.positions import Distances
-from tests.backends.triton_kernels.calls import (
+from tests.triton.kernels.calls import (
     ALL_PARTS,
     BUCKETS,
     TILE,

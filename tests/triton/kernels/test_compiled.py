@@ -11,7 +11,7 @@ KERNELS = "block_bounds fold_kernel forward_kernel key_backward_kernel query_bac
 def words_of(what: str, cache: Path) -> list[str]:
     """Return what `compiled.py` prints in a process that does not interpret."""
     environment = {**os.environ, "TRITON_CACHE_DIR": str(cache), "TRITON_INTERPRET": "0"}
-    command = [sys.executable, "-m", "tests.backends.triton_kernels.compiled", what]
+    command = [sys.executable, "-m", "tests.triton.kernels.compiled", what]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.split()

@@ -17,7 +17,7 @@ from triton.runtime.jit import JITFunction
 from posattn.backends import triton as backend
 from posattn.backends.triton_kernels import chunks
 from posattn.bias import Causal, HeadDirections, Padding, SameDocument, Window
-from tests.backends.triton_kernels.calls import counted, make
+from tests.triton.kernels.calls import counted, make
 
 
 class AbsentGPU:

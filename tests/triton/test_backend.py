@@ -18,7 +18,7 @@ from posattn.bias import (
 )
 from posattn.errors import BackendRefusal
 from posattn.positions import Distances, GivenPairs
-from tests.backends.triton_kernels.calls import counted, make
+from tests.triton.kernels.calls import counted, make
 
 CALL = make(counted(4), counted(4), parts=("c2p",)).call
 PAIRS = GivenPairs(torch.zeros(1, 4, 4, dtype=torch.long))

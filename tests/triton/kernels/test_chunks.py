@@ -6,7 +6,7 @@ import torch
 from posattn.backends import TritonBackend
 from posattn.backends.triton_kernels import chunks
 from posattn.backends.triton_kernels.chunks import Piece, pieces
-from tests.backends.triton_kernels.calls import TILE, assert_as_eager, counted, make
+from tests.triton.kernels.calls import TILE, assert_as_eager, counted, make
 
 
 @pytest.fixture

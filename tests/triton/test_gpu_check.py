@@ -9,7 +9,7 @@ import torch
 
 import posattn.backends
 
-TOOLS = Path(__file__).parent.parent / "tools"
+TOOLS = Path(__file__).parents[2] / "tools"
 
 
 def check(*options: str) -> "subprocess.CompletedProcess[str]":
