@@ -17,11 +17,12 @@ os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
 
 @pytest.fixture(autouse=True)
 def posattn_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    pytestconfig: pytest.Config,
 ) -> Path:
     """Point the cache of posattn to a folder of the test's own; compiled operators alone are shared."""
-    folder = tmp_path / "posattn-cache"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("posattn-cache")
     compiled = pytestconfig.rootpath / ".pytest_cache" / "native"
     compiled.mkdir(parents=True, exist_ok=True)
     (folder / "native").symlink_to(compiled, target_is_directory=True)
