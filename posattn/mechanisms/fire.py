@@ -132,12 +132,17 @@ class Distinct(NamedTuple):
     which: Int[Tensor, "#batch length"]
 
 
-def distinct(positions: Int[Tensor, "#batch length"]) -> Distinct:
-    """Return the distinct positions; those of a single sequence are taken to be so already."""
+def distinct(positions: Int[Tensor, "#batch length"], reach: int | None) -> Distinct:
+    """Return the distinct positions; those of a single sequence are taken to be so already.
+
+    With `reach` known, positions count from 0 to it and padding has -1, so none need be looked for.
+    """
     if positions.shape[0] == 1:
         return Distinct(
             positions[0], torch.arange(positions.shape[1], device=positions.device)[None]
         )
+    if reach is not None:
+        return Distinct(torch.arange(-1, reach + 1, device=positions.device), positions + 1)
     return Distinct(*positions.unique(return_inverse=True))
 
 
@@ -183,7 +188,8 @@ class Fire(Mechanism[FireConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Places:
-        query, key = distinct(geometry.query_positions), distinct(geometry.key_positions)
+        query = distinct(geometry.query_positions, geometry.reach)
+        key = distinct(geometry.key_positions, geometry.reach)
         distance = query.positions[:, None] - key.positions
         place = query.positions[:, None].expand_as(distance)
         if self.config.form != "causal":
