@@ -135,13 +135,14 @@ class Distinct(NamedTuple):
 def distinct(positions: Int[Tensor, "#batch length"], reach: int | None) -> Distinct:
     """Return the distinct positions; those of a single sequence are taken to be so already.
 
-    With `reach` known, positions count from 0 to it and padding has -1, so none need be looked for.
+    Positions count from 0 to a known `reach`, and padding has -1: a traced graph, which cannot look
+    for them, takes all of these.
     """
     if positions.shape[0] == 1:
         return Distinct(
             positions[0], torch.arange(positions.shape[1], device=positions.device)[None]
         )
-    if reach is not None:
+    if reach is not None and torch.compiler.is_compiling():
         return Distinct(torch.arange(-1, reach + 1, device=positions.device), positions + 1)
     return Distinct(*positions.unique(return_inverse=True))
 
