@@ -28,6 +28,12 @@ class Unwilling(AttentionBackend):
         return call.query
 
 
+def test_a_graph_for_all_batches_is_refused_where_the_layout_follows_each_batch(tiny):
+    options = ["train.compile=true", "encoder.unpad=true"]
+    with pytest.raises(RecipeError, match=r"train\.compile: is true, but encoder\.unpad"):
+        load_recipe(tiny, options)
+
+
 def test_a_convolution_is_refused_where_texts_of_a_row_must_not_see_each_other(tiny):
     options = ["encoder.convolution={}", "data.layout=packed", "data.across_documents=false"]
     with pytest.raises(RecipeError, match=r"across_documents: is false.*reads neighbours"):
