@@ -6,8 +6,8 @@ injects, the local window and the convolution.
 
 from dataclasses import dataclass
 
+from posattn.encoder.config import EncoderConfig
 from posattn.encoder.decoder import DecoderConfig
-from posattn.encoder.model import EncoderConfig
 from posattn.mechanisms import MechanismConfig
 
 

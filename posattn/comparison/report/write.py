@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from posattn.comparison.report.inside_figures import inside_figures
 from posattn.comparison.report.sections import study_sections
 from posattn.comparison.report.study_figures import study_figures
 from posattn.comparison.results import collect
@@ -33,7 +34,7 @@ def write_report(out: Path) -> ReportPaths:
     read, and `PosattnError` where the report cannot be written.
     """
     results = collect(out)
-    figures = study_figures(results)
+    figures = study_figures(results) | inside_figures(results)
     sections = study_sections(results, figures, _folder_name(out))
     paths = ReportPaths(
         html=out / "report.html",
