@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from posattn.cli.app import OutOption, SetOption, again_with, app, continues_with
+from posattn.errors import RecipeError
 
 
 @app.command(
@@ -32,21 +33,38 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task",
+            metavar="NAME",
+            help="Of a study with tasks, run this one only. Repeat for more.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a study: every arm with every seed, under control, then the report.
 
-    Running the same command again continues where it was stopped.
+    A study with tasks runs one after the other; one that fails stops no other, and the exit code
+    is that of the worst. Running the same command again continues where it was stopped.
     """
     from posattn.cli.study_progress import study_progress
     from posattn.comparison.run import run_study
     from posattn.comparison.study import load_study
+    from posattn.comparison.suite import run_suite
 
-    loaded = load_study(study, overrides)
-    number = [] if jobs is None else ["--jobs", str(jobs)]
-    again = again_with("compare", study, "--out", str(out), *number, overrides=overrides)
+    loaded, only = load_study(study, overrides), task or []
+    if only and not loaded.tasks:
+        raise RecipeError(f"--task {only[0]}: the study '{loaded.name}' has no tasks")
+    words = [] if jobs is None else ["--jobs", str(jobs)]
+    words += [word for name in only for word in ("--task", name)]
+    again = again_with("compare", study, "--out", str(out), *words, overrides=overrides)
     with continues_with(again), study_progress() as draw:
-        result = run_study(loaded, out, jobs=jobs, progress=draw)
-    sys.stdout.write(f"Report: {result.report.html}\n")
+        if loaded.tasks:
+            report = run_suite(loaded, out, jobs=jobs, progress=draw, only=only).report.html
+        else:
+            report = run_study(loaded, out, jobs=jobs, progress=draw).report.html
+    sys.stdout.write(f"Report: {report}\n")
 
 
 @app.command(epilog="Example: posattn report runs/quick")

@@ -90,7 +90,15 @@ class StudyPlan:
 
 
 def make_plan(study: Study) -> StudyPlan:
-    """Return the plan of a study; raise `ControlError` if arms differ in more than it declares."""
+    """Return the plan of a study; raise `ControlError` if arms differ in more than it declares.
+
+    A study with tasks has one plan for each of its `task_studies()`, and is refused here.
+    """
+    if study.tasks:
+        raise RecipeError(
+            f"the study '{study.name}' has tasks ({', '.join(study.tasks)}): each is a study of its "
+            "own. Run all of them with posattn compare or run_suite"
+        )
     arms = tuple(_arm(study, name) for name in study.arms)
     recipes = {arm.name: recipe_data(arm.recipe) for arm in arms}
     factors = DeclaredFactors(study.varies, study.declared)

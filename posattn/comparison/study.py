@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from pydantic import Field, PrivateAttr, model_validator
 
 from posattn.comparison.differences import under
-from posattn.comparison.evaluations import EvaluationConfig, evaluations
 from posattn.comparison.metrics import metrics
-from posattn.config import FrozenConfig, Many, Text, open_field
+from posattn.comparison.tasks import Evaluations, Task, task_document
+from posattn.config import FrozenConfig, Many, Text
 from posattn.errors import RecipeError
 from posattn.recipe.explain import validate_document
 from posattn.recipe.merge import Override, merge, override, read_overrides
@@ -50,7 +50,10 @@ class Study(FrozenConfig):
     baseline: Text = Field(description="the arm that the others are compared with")
     seeds: Many[Seed] = Field(min_length=1, description="one run of every arm for each")
     primary: Text = Field("validation_loss", description="the score that verdicts are about")
-    evaluations: Many[open_field(evaluations, EvaluationConfig)]  # type: ignore[valid-type]
+    evaluations: Evaluations = ()
+    tasks: dict[str, Task] = Field(
+        default_factory=dict, description="by name; each makes an ordinary study of its own"
+    )
     _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
 
     def overrides(self, *place: str) -> Document:
@@ -61,21 +64,38 @@ class Study(FrozenConfig):
         origins = _below(self._origins, place)
         return Document(data, {(): Origin(f"the study {self.name}"), **origins})
 
+    def task_studies(self) -> dict[str, "Study"]:
+        """Return one ordinary study for each task; raise `RecipeError` with file and line.
+
+        Empty for a study without tasks.
+        """
+        document = Document(self.model_dump(), self._origins)
+        found = {}
+        for name in self.tasks:
+            part = task_document(document, name)
+            try:
+                found[name] = validate_document(Study, part, what="task")
+            except RecipeError as error:
+                raise type(error)(f"{error} (in the task '{name}')") from error
+            found[name]._origins.update(part.origins)
+        return found
+
     @model_validator(mode="after")
     def _names_are_portable(self) -> "Study":
-        for name in (self.name, *self.arms):
+        for name in (self.name, *self.arms, *self.tasks):
             try:
                 check_run_name(name)
             except RecipeError as error:
                 raise ValueError(str(error)) from error
-        folded: dict[str, str] = {}
-        for name in self.arms:
-            other = folded.setdefault(name.lower(), name)
-            if other != name:
-                raise ValueError(
-                    f"the arms '{other}' and '{name}' differ in capitals only; some systems would "
-                    "give them one folder. Rename one"
-                )
+        for kind, names in (("arms", self.arms), ("tasks", self.tasks)):
+            folded: dict[str, str] = {}
+            for name in names:
+                other = folded.setdefault(name.lower(), name)
+                if other != name:
+                    raise ValueError(
+                        f"the {kind} '{other}' and '{name}' differ in capitals only; some systems "
+                        "would give them one folder. Rename one"
+                    )
         return self
 
     @model_validator(mode="after")
@@ -88,6 +108,11 @@ class Study(FrozenConfig):
             raise ValueError(
                 f"seeds must be distinct; given more than once: {', '.join(map(str, repeated))}"
             )
+        if not self.tasks:
+            self._check_scores()
+        return self
+
+    def _check_scores(self) -> None:
         try:
             metric = metrics.get(self.primary)
         except RecipeError as error:
@@ -99,9 +124,8 @@ class Study(FrozenConfig):
         if metric.section not in names:
             raise ValueError(
                 f"the primary score '{self.primary}' comes from the evaluation "
-                f"'{metric.section}', which this study does not run (it runs: {', '.join(names)})"
+                f"'{metric.section}', which this study does not run (it runs: {', '.join(names) or 'none'})"
             )
-        return self
 
     @model_validator(mode="after")
     def _declarations_are_paths(self) -> "Study":
@@ -131,21 +155,31 @@ def load_study(reference: str | Path, overrides: Overrides = ()) -> Study:
     """
     path = find_recipe(reference, kind="study")
     written = read_file(path)
-    if "arms" not in written.data and {"extends", *RECIPE_SECTIONS} & written.data.keys():
+    if (
+        not {"arms", "tasks"} & written.data.keys()
+        and {"extends", *RECIPE_SECTIONS} & written.data.keys()
+    ):
         raise RecipeError(wrong_kind(str(path), "recipe", str(path)))
     document = _expanded(written)
     for item in read_overrides(overrides):
-        document = merge(document, _expanded(_for_all_arms(item).document()))
+        for placed in _for_all_arms(item, document.data.get("tasks")):
+            document = merge(document, _expanded(placed.document()))
     document = _with_defaults(document, path)
     study = validate_document(Study, document, what="study")
     study._origins.update(document.origins)
+    study.task_studies()
     return study
 
 
-def _for_all_arms(item: Override) -> Override:
+def _for_all_arms(item: Override, tasks: Any) -> list[Override]:
+    """Return the override where it belongs: one of a recipe also in tasks that share overrides."""
     if item.path[0] not in RECIPE_SECTIONS:
-        return item
-    return Override(("shared", *item.path), item.value, item.origin)
+        return [item]
+    places: list[tuple[str, ...]] = [("shared",)]
+    for name, task in tasks.items() if isinstance(tasks, dict) else ():
+        if isinstance(task, dict) and "shared" in task:
+            places.append(("tasks", name, "shared"))
+    return [Override((*place, *item.path), item.value, item.origin) for place in places]
 
 
 def _with_defaults(document: Document, path: Path) -> Document:
@@ -157,24 +191,51 @@ def _with_defaults(document: Document, path: Path) -> Document:
             data["base"] = str(find_recipe(base, folder=path.parent))
         except RecipeError as error:
             raise type(error)(f"{document.origin(('base',))}: base: {error}") from error
-    for key in ("shared", "arms"):
-        data[key] = _resolved(data.get(key), key, path.parent) if key in data else {}
-    if "arms" not in document.data:
-        del data["arms"]
+    data = _with_absolute_paths(data, path.parent)
     return Document(data, {("name",): Origin(str(path)), **document.origins})
 
 
-def _resolved(value: Any, key: str, folder: Path) -> Any:
-    """Return overrides with relative data paths joined to the study's folder."""
-    if not isinstance(value, dict):
-        return value
-    if key == "shared":
-        return absolute_paths(Document(value), folder).data
-    return {arm: _resolved(changes, "shared", folder) for arm, changes in value.items()}
+def _with_absolute_paths(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a study, or a task of one, with relative data paths joined to the study's folder."""
+    found = dict(data)
+    if isinstance(data.get("shared"), dict):
+        found["shared"] = absolute_paths(Document(data["shared"]), folder).data
+    if isinstance(data.get("arms"), dict):
+        found["arms"] = {
+            arm: absolute_paths(Document(changes), folder).data
+            if isinstance(changes, dict)
+            else changes
+            for arm, changes in data["arms"].items()
+        }
+    if isinstance(data.get("tasks"), dict):
+        found["tasks"] = {
+            name: _with_absolute_paths(task, folder) if isinstance(task, dict) else task
+            for name, task in data["tasks"].items()
+        }
+    return found
 
 
 def _expanded(document: Document) -> Document:
     """Return the study with dotted overrides (`encoder.mechanism: ...`) as nested mappings."""
+    expanded = _expanded_part(document)
+    tasks = expanded.data.get("tasks")
+    if not isinstance(tasks, dict):
+        return expanded
+    data, origins = {}, dict(expanded.origins)
+    for name, task in tasks.items():
+        place = ("tasks", name)
+        if not isinstance(task, dict):
+            data[name] = {} if task is None else task
+            continue
+        part = _expanded_part(Document(task, _below(origins, place)))
+        data[name] = part.data
+        origins = {path: origin for path, origin in origins.items() if not _inside(path, place)}
+        origins.update({(*place, *path): origin for path, origin in part.origins.items()})
+    return Document({**expanded.data, "tasks": data}, origins)
+
+
+def _expanded_part(document: Document) -> Document:
+    """Return a study, or a task of one, with the overrides in `shared` and `arms` nested."""
     data, origins = dict(document.data), dict(document.origins)
     places: list[tuple[str, ...]] = [("shared",)] if isinstance(data.get("shared"), dict) else []
     if isinstance(data.get("arms"), dict):

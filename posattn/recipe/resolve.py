@@ -45,7 +45,7 @@ def _with_bases(path: Path, chain: tuple[Path, ...]) -> Document:
         names = " -> ".join(str(step) for step in (*chain[chain.index(path) :], path))
         raise RecipeError(f"{chain[-1]}: 'extends' runs in a circle: {names}")
     document = absolute_paths(read_file(path), path.parent)
-    if "arms" in document.data:
+    if {"arms", "tasks"} & document.data.keys():
         raise RecipeError(wrong_kind(str(path), "study", str(path)))
     data = {"name": path.stem, **document.data}
     base = data.pop("extends", None)
