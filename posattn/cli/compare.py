@@ -71,7 +71,24 @@ def compare(
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study.")],
 ) -> None:
-    """Write the report of a study's folder again, from what its runs have stored so far."""
+    """Write the report of a study's folder again, from what its runs have stored so far.
+
+    In the folder of a study with tasks, the reports of its tasks are written too.
+    """
+    from posattn.comparison.suite.files import is_suite
+
+    sys.stdout.write(f"Report: {_suite(folder) if is_suite(folder) else _study(folder)}\n")
+
+
+def _study(folder: Path) -> Path:
     from posattn.comparison.report import write_report
 
-    sys.stdout.write(f"Report: {write_report(folder).html}\n")
+    return write_report(folder).html
+
+
+def _suite(folder: Path) -> Path:
+    from posattn.comparison.suite.report import write_suite_report
+
+    for plan in sorted(folder.glob("tasks/*/plan.json")):
+        _study(plan.parent)
+    return write_suite_report(folder).html

@@ -20,6 +20,9 @@ from posattn.recipe.schema import Recipe, recipe_data, recipe_digest, recipe_fro
 from posattn.recipe.writer import write_yaml
 from posattn.training.durable import read_json, strict_json, write_bytes, write_json
 
+SUITE_PLAN = "suite_plan.json"
+"""What marks the folder of a study with tasks."""
+
 THREADS = 1
 """Threads of a run whose recipe names none: runs are side by side, one on each core."""
 
@@ -125,6 +128,10 @@ def check_same_study(plan: StudyPlan, out: Path) -> None:
     A plan of which no run was ever started (the text was missing, say) binds nobody.
     """
     path = out / "plan.json"
+    if (out / SUITE_PLAN).is_file():
+        raise RecipeError(
+            f"{out} holds a study with tasks; choose another folder for '{plan.study.name}'"
+        )
     if not any((out / "runs").glob("*/*")):
         return
     if not path.is_file():

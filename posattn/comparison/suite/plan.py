@@ -4,14 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from posattn.comparison.plan import StudyPlan, make_plan
+from posattn.comparison.plan import SUITE_PLAN, StudyPlan, make_plan
 from posattn.comparison.study import STUDY_WORDS, Study
 from posattn.errors import RecipeError
 from posattn.recipe.check import check_recipe
 from posattn.recipe.writer import write_yaml
 from posattn.training.durable import write_bytes, write_json
-
-SUITE_PLAN = "suite_plan.json"
 
 
 @dataclass(frozen=True)

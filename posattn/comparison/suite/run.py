@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from posattn.comparison.plan import StudyPlan
 from posattn.comparison.pool import WorkerPool
@@ -16,6 +17,9 @@ from posattn.comparison.suite.progress import SuiteBoard
 from posattn.errors import PosattnError, RecipeError, SuiteIncomplete
 from posattn.training.durable import on_disk, writing
 from posattn.training.run_folder import check_out
+
+if TYPE_CHECKING:
+    from posattn.comparison.overview import OverviewPaths
 
 EXIT_CODES = (2, 3, 4, 1, 5)
 """Of several tasks that ended differently, the first of these is the suite's."""
@@ -33,10 +37,11 @@ class TaskOutcome:
 
 @dataclass(frozen=True)
 class SuiteResult:
-    """A suite that is done: where it is and how its tasks ended."""
+    """A suite that is done: where it is, how its tasks ended, and its report."""
 
     folder: Path
     tasks: tuple[TaskOutcome, ...]
+    report: "OverviewPaths"
     seconds: float
 
 
@@ -65,8 +70,11 @@ def run_suite(
             folder.mkdir(parents=True, exist_ok=True)
         write_suite_plan(plan, folder)
         outcomes = _run_tasks(plan, chosen, folder, jobs, progress)
+        from posattn.comparison.suite.report import write_suite_report
+
+        report = write_suite_report(folder)
     raise_if_tasks_failed(outcomes, folder)
-    return SuiteResult(folder, tuple(outcomes), time.monotonic() - started)
+    return SuiteResult(folder, tuple(outcomes), report, time.monotonic() - started)
 
 
 def _chosen(plan: SuitePlan, only: Sequence[str]) -> list[str]:
