@@ -1,6 +1,6 @@
 """`Task`: what one task of a study with several changes, and the ordinary study that comes of it."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -10,8 +10,10 @@ from posattn.errors import RecipeError
 from posattn.recipe.merge import merge
 from posattn.recipe.reader import Document, KeyPath, Origin
 
-Evaluations = Many[open_field(evaluations, EvaluationConfig)]  # type: ignore[misc]
-"""The type of a list of evaluations."""
+if TYPE_CHECKING:
+    Evaluations = tuple[EvaluationConfig, ...]
+else:
+    Evaluations = Many[open_field(evaluations, EvaluationConfig)]
 
 REPLACED = ("question", "evaluations", "primary")
 """What a task says instead of the study, where it says it."""

@@ -1,17 +1,15 @@
 """`write_overview`: one page over several studies, in HTML and Markdown, with its figures."""
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
+from posattn.comparison.report.files import write_figures
 from posattn.comparison.results_schema import Statement
 from posattn.errors import PosattnError
-from posattn.figures import Figure, page_environment, standalone
+from posattn.figures import Figure, page_environment
 from posattn.figures.blocks import Section
-from posattn.figures.figure import Row
 from posattn.training.durable import write_bytes
 
 TEMPLATES = ("overview.html.j2", "overview.md.j2")
@@ -65,25 +63,13 @@ def write_overview(
     markdown = environment.get_template("overview.md.j2").render(page=page)
     try:
         paths.figures.mkdir(parents=True, exist_ok=True)
-        for figure in figures:
-            write_bytes(paths.figures / f"{figure.name}.svg", standalone(figure.wide).encode())
-            data = to_csv(figure.columns, figure.rows)
-            write_bytes(paths.figures / f"{figure.name}.csv", data.encode())
+        write_figures(figures, paths.figures)
         write_bytes(paths.results, f"{results[1]}\n".encode())
         write_bytes(paths.markdown, markdown.encode())
         write_bytes(paths.html, html.encode())
     except OSError as error:
         raise PosattnError(f"the report cannot be written to {out}: {error}") from error
     return paths
-
-
-def to_csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return rows under their headings as CSV; what is missing is empty."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(["" if value is None else value for value in row] for row in rows)
-    return buffer.getvalue()
 
 
 def _template(name: str) -> str:

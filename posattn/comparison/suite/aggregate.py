@@ -4,7 +4,7 @@ After Agarwal et al. 2021 (arXiv:2108.13264). Intervals come from a bootstrap ov
 task: tasks are held, so they say nothing about tasks that are not in the suite.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -109,13 +109,12 @@ def _arm(
             reason=reason,
         )
     runs_by_task = [list(values.values()) for values in mine.values()]
-    low, high = stratified_bootstrap(interquartile_mean, runs_by_task, resamples=RESAMPLES)
     profile = performance_profile(runs_by_task, np.array(THRESHOLDS) - 1e-9)
     return AggregateArm(
         name=name,
         runs=runs,
         unfinished=planned - runs,
-        iqm=Interval(value=interquartile_mean(runs_by_task), low=low, high=high),
+        iqm=_interval(interquartile_mean, runs_by_task),
         improvement=None if name == baseline else _improvement(mine, scores.get(baseline, {})),
         profile=[float(share) for share in profile],
     )
@@ -127,6 +126,12 @@ def _improvement(mine: Scores, other: Scores) -> Interval | None:
         return None
     first = [list(values.values()) for values in mine.values()]
     second = [list(other[task].values()) for task in mine]
-    value = probability_of_improvement(first, second)
-    low, high = stratified_bootstrap(probability_of_improvement, first, second, resamples=RESAMPLES)
+    return _interval(probability_of_improvement, first, second)
+
+
+def _interval(statistic: Callable[..., float], *groups: list[list[float]]) -> Interval:
+    value = statistic(*groups)
+    if all(len(runs) < 2 for group in groups for runs in group):
+        return Interval(value=value, low=None, high=None)
+    low, high = stratified_bootstrap(statistic, *groups, resamples=RESAMPLES)
     return Interval(value=value, low=low, high=high)

@@ -2,7 +2,7 @@
 
 from posattn.comparison import wording
 from posattn.comparison.results_schema import Statement
-from posattn.comparison.suite.schema import SuiteResults, TaskContrast, TaskPrediction
+from posattn.comparison.suite.schema import Interval, SuiteResults, TaskContrast, TaskPrediction
 
 OUTCOMES = ("held", "mixed", "broken", "not tested")
 
@@ -81,16 +81,22 @@ def _aggregate(results: SuiteResults) -> list[Statement]:
     found = results.aggregate
     if found.reason:
         return [Statement(heading="Over all tasks", text=f"{_capital(found.reason)}.")]
-    items = [
-        f"{arm.name}: {100 * arm.iqm.value:.1f} % [{100 * arm.iqm.low:.1f}, {100 * arm.iqm.high:.1f}]"
-        for arm in found.arms
-        if arm.iqm is not None
-    ]
+    items = [f"{arm.name}: {percent(arm.iqm)}" for arm in found.arms if arm.iqm is not None]
     text = (
-        f"Interquartile mean of accuracy over {len(found.tasks)} tasks and all their seeds, with a 95 % "
-        "bootstrap interval over seeds. Arms are in the order of the study."
+        f"Interquartile mean of accuracy, %, over {len(found.tasks)} tasks and all their seeds, with a "
+        "95 % bootstrap interval over seeds. Arms are in the order of the study."
     )
     return [Statement(heading="Over all tasks", text=text, items=items)]
+
+
+def percent(found: Interval | None) -> str:
+    """Return a share and its interval in %, without the unit; a dash where there is none."""
+    if found is None:
+        return wording.NONE
+    value = f"{100 * found.value:.1f}"
+    if found.low is None or found.high is None:
+        return value
+    return f"{value} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
 
 
 def _unfinished(results: SuiteResults) -> list[Statement]:

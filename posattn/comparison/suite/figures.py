@@ -1,5 +1,6 @@
 """The figures of a suite: scores by task and arm, averages, profiles, probability of improvement."""
 
+from posattn.comparison.suite.answer import percent
 from posattn.comparison.suite.schema import AggregateArm, Interval, SuiteResults, TaskResult
 from posattn.figures.canvas import Style, style_of
 from posattn.figures.figure import Figure, Row, make_figure
@@ -127,8 +128,10 @@ def _intervals(
 
 
 def _forest_row(arm: str, found: Interval, style: Style, reference: float) -> ForestRow:
-    value, low, high = (100 * number for number in (found.value, found.low, found.high))
-    outside = low > reference or high < reference
+    value, low, high = (
+        None if n is None else 100 * n for n in (found.value, found.low, found.high)
+    )
+    outside = low is not None and high is not None and (low > reference or high < reference)
     return ForestRow(
         name=arm,
         style=style,
@@ -137,7 +140,7 @@ def _forest_row(arm: str, found: Interval, style: Style, reference: float) -> Fo
         high=high,
         corrected_low=None,
         corrected_high=None,
-        words=f"{value:.1f} [{low:.1f}, {high:.1f}]",
+        words=percent(found),
         verdict="outside" if outside else "indistinguishable",
     )
 

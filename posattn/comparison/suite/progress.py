@@ -69,9 +69,9 @@ class SuiteBoard:
     ) -> float | None:
         new = {run: steps for run, steps in self._steps.items() if run not in self._before}
         shares = {run: progress.share for run, progress in now.items()}
-        done = sum(steps for run, steps in new.items() if run[0] in past)
+        done = float(sum(steps for run, steps in new.items() if run[0] in past))
         done += sum(steps * shares[run] for run, steps in new.items() if run in shares)
-        left = sum(steps for run, steps in new.items() if run[0] in coming)
+        left = float(sum(steps for run, steps in new.items() if run[0] in coming))
         left += sum(steps * (1 - shares[run]) for run, steps in new.items() if run in shares)
         if done <= 0:
             return None

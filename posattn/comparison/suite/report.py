@@ -1,13 +1,12 @@
 """`write_suite_report(out)`: suite.json, report.html, report.md and the figures of a suite."""
 
 from pathlib import Path
-from urllib.parse import quote
 
 from posattn.comparison.overview import Banner, Overview, OverviewPaths, write_overview
 from posattn.comparison.suite.collect import collect_suite
 from posattn.comparison.suite.figures import suite_figures
 from posattn.comparison.suite.schema import SuiteResults
-from posattn.comparison.suite.sections import suite_sections
+from posattn.comparison.suite.sections import report_of, suite_sections
 
 
 def write_suite_report(out: Path) -> OverviewPaths:
@@ -32,9 +31,7 @@ def write_suite_report(out: Path) -> OverviewPaths:
             "arms": str(len(suite.arms)),
             "runs finished": finished,
         },
-        links={
-            task.name: f"{quote(task.folder)}/report.html" for task in results.tasks if task.arms
-        },
+        links={task.name: report_of(task) for task in results.tasks if task.arms},
         sections=suite_sections(results, figures, _folder_name(out)),
         footer=(
             f"Written by posattn {results.posattn_version} from the results of every task. Numbers: "

@@ -32,11 +32,11 @@ class SuiteInfo(Part):
 
 
 class Interval(Part):
-    """A number with its 95 % interval."""
+    """A number with its 95 % interval; the interval is null where no task has two runs."""
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 class Solved(Part):

@@ -1,8 +1,11 @@
 """The sections of a suite's report."""
 
+from urllib.parse import quote
+
 from posattn.comparison import wording
+from posattn.comparison.report.links import arm_page, slug
 from posattn.comparison.results_schema import MetricInfo
-from posattn.comparison.suite.answer import OUTCOMES, bounds_in_words, prediction_counts
+from posattn.comparison.suite.answer import OUTCOMES, bounds_in_words, percent, prediction_counts
 from posattn.comparison.suite.schema import (
     SuiteResults,
     TaskArm,
@@ -50,7 +53,13 @@ def _predictions(results: SuiteResults) -> list[Block]:
     rows = [[task, *(str(counts[task][word]) for word in OUTCOMES)] for task in tasks]
     total = prediction_counts(found)
     rows.append(["all", *(str(total[word]) for word in OUTCOMES)])
-    by_task = Table("Predictions by task", [*words("task"), *numbers(*OUTCOMES)], rows)
+    by_task = Table(
+        "Predictions by task",
+        [*words("task"), *numbers(*OUTCOMES)],
+        rows,
+        name="predictions-by-task",
+        links=_links(results, tasks),
+    )
     note = (
         "Each prediction was written down before the first step. Held: every finished seed is within "
         "the bounds; broken: none is; mixed: some are; not tested: no finished seed."
@@ -61,6 +70,8 @@ def _predictions(results: SuiteResults) -> list[Block]:
         [_prediction_row(item) for item in found],
         note,
         marked={n: "bad" for n, item in enumerate(found) if item.verdict == "broken"},
+        name="predictions",
+        links=_links(results, [item.task for item in found], "#predictions"),
     )
     return [Text(results.answer[0].text), by_task, every]
 
@@ -80,12 +91,28 @@ def _scores(results: SuiteResults, figures: Figures) -> list[Block]:
     )
     caption = "Primary score by task and arm"
     columns = [*words("task", "score"), *numbers("chance", *arms)]
-    table = Table(caption, columns, rows, note)
+    links = _links(results, [task.name for task in results.tasks])
+    table = Table(caption, columns, rows, note, name="scores", links=links)
     return [*_pictures(figures, "accuracies"), table]
 
 
+def _links(results: SuiteResults, rows: list[str], place: str = "") -> dict[tuple[int, int], str]:
+    """Return the targets of a table with a task's name at the head of each row."""
+    begun = {task.name: task for task in results.tasks if task.arms}
+    return {
+        (number, 0): f"{report_of(begun[name])}{place}"
+        for number, name in enumerate(rows)
+        if name in begun
+    }
+
+
+def report_of(task: TaskResult) -> str:
+    """Return where the report of a task lies, seen from the suite's folder."""
+    return f"{quote(task.folder)}/report.html"
+
+
 def _pictures(figures: Figures, *names: str) -> list[Block]:
-    return [Picture(figures[name]) for name in names if name in figures]
+    return [Picture(figures[name], "figures") for name in names if name in figures]
 
 
 def _score_row(task: TaskResult, arms: list[str]) -> list[str]:
@@ -121,7 +148,9 @@ def _solved(results: SuiteResults) -> list[Block]:
         "by its mean."
     )
     caption = "Seeds that solved the task, of all seeds"
-    return [Table(caption, [*words("task"), *numbers("solved from", *arms)], rows, note)]
+    columns = [*words("task"), *numbers("solved from", *arms)]
+    links = _links(results, [task.name for task in tasks], "#scores")
+    return [Table(caption, columns, rows, note, name="solved", links=links)]
 
 
 def _solved_row(task: TaskResult, arms: list[str]) -> list[str]:
@@ -165,7 +194,13 @@ def _contrast_table(
     )
     titles = ("n", "difference", "95 % interval", "corrected interval", "Holm p", "exact p (least)")
     rows = [_contrast_row(metric, contrast) for contrast in contrasts]
-    return Table(caption, [*words("arm", "verdict"), *numbers(*titles)], rows, note)
+    columns = [*words("arm", "verdict"), *numbers(*titles)]
+    pages = {
+        (number, 0): f"{quote(task.folder)}/{arm_page(contrast.first)}"
+        for number, contrast in enumerate(contrasts)
+    }
+    name = f"differences-{slug(task.name)}"
+    return Table(caption, columns, rows, note, name=name, links=pages)
 
 
 def _contrast_row(metric: MetricInfo, contrast: TaskContrast) -> list[str]:
@@ -194,11 +229,7 @@ def _together(results: SuiteResults, figures: Figures) -> list[Block]:
         return [Text(f"{found.reason[:1].upper()}{found.reason[1:]}.")]
     rows = []
     for arm in found.arms:
-        cells = [wording.NONE, wording.NONE]
-        for number, interval in enumerate((arm.iqm, arm.improvement)):
-            if interval is not None:
-                value, low, high = (100 * n for n in (interval.value, interval.low, interval.high))
-                cells[number] = f"{value:.1f} [{low:.1f}, {high:.1f}]"
+        cells = [percent(arm.iqm), percent(arm.improvement)]
         planned = arm.runs + arm.unfinished
         runs = f"{arm.runs} of {planned}" if arm.unfinished else str(arm.runs)
         rows.append([arm.name, runs, *cells, arm.reason or ""])
@@ -217,6 +248,7 @@ def _together(results: SuiteResults, figures: Figures) -> list[Block]:
         ],
         rows,
         note,
+        name="together",
     )
     blocks = [*_pictures(figures, "averages", "improvements", "profiles"), table]
     return [*blocks, Bullets(left_out)] if left_out else blocks
@@ -238,6 +270,8 @@ def _tasks(results: SuiteResults) -> list[Block]:
         rows,
         "Each task is a study of its own; its report has curves, control, costs and recipes.",
         marked={n: "bad" for n, task in enumerate(results.tasks) if task.broken},
+        name="tasks",
+        links=_links(results, [task.name for task in results.tasks]),
     )
     return [table]
 
