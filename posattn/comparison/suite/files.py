@@ -9,7 +9,8 @@ from pydantic import Field
 from posattn.comparison.plan import SUITE_PLAN
 from posattn.comparison.report import write_report
 from posattn.comparison.results_schema import Results
-from posattn.comparison.study_files import StoredModel, read_json
+from posattn.comparison.stored import StoredModel
+from posattn.comparison.study_files import read_json
 from posattn.errors import RecipeError
 
 

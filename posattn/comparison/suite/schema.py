@@ -5,7 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from posattn.comparison.results_schema import MetricInfo, Part, Statement
+from posattn.comparison.results_part import Part
+from posattn.comparison.results_schema import MetricInfo, Statement
 from posattn.comparison.statistics import PairedDifference, Summary
 from posattn.comparison.verdicts import Judgement
 

@@ -71,7 +71,7 @@ def _predictions(results: SuiteResults) -> list[Block]:
         note,
         marked={n: "bad" for n, item in enumerate(found) if item.verdict == "broken"},
         name="predictions",
-        links=_links(results, [item.task for item in found], "#predictions"),
+        links=_links(results, [item.task for item in found], "#scores"),
     )
     return [Text(results.answer[0].text), by_task, every]
 
