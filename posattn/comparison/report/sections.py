@@ -1,6 +1,8 @@
 """All sections of a report and their order: the one place where a module of sections is entered."""
 
+from posattn.comparison.report.effects import effect_sections
 from posattn.comparison.report.facts import fact_sections
+from posattn.comparison.report.inside import inside_sections
 from posattn.comparison.report.quality import quality_sections
 from posattn.comparison.results_schema import Results
 from posattn.figures import Figure
@@ -34,6 +36,8 @@ def study_sections(results: Results, figures: dict[str, Figure], folder: str) ->
     """Return the sections that have content, in order; `folder` is named in commands to copy."""
     sections = [
         *quality_sections(results, figures),
+        *inside_sections(results, figures),
+        *effect_sections(results, figures),
         *fact_sections(results, folder),
     ]
     return in_order([section for section in sections if section.blocks])

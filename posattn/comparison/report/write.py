@@ -11,6 +11,7 @@ from posattn.comparison.report.arms import write_arm_pages
 from posattn.comparison.report.exports import exports, with_exports, write_exports
 from posattn.comparison.report.facts import shown
 from posattn.comparison.report.files import write_figures
+from posattn.comparison.report.inside_figures import inside_figures
 from posattn.comparison.report.links import arm_page, link_up, slug
 from posattn.comparison.report.sections import study_sections
 from posattn.comparison.report.study_figures import study_figures
@@ -39,7 +40,7 @@ def write_report(out: Path) -> ReportPaths:
     read, and `PosattnError` where the report cannot be written.
     """
     results = collect(out)
-    figures = study_figures(results)
+    figures = study_figures(results) | inside_figures(results)
     sections = study_sections(results, figures, _folder_name(out))
     paths = ReportPaths(
         html=out / "report.html",
