@@ -14,6 +14,7 @@ from posattn.encoder.config import EncoderConfig
 from posattn.encoder.context import Context
 from posattn.encoder.encoder import Encoder
 from posattn.encoder.selection import Selection
+from posattn.mechanisms import MechanismConfig
 from posattn.registry import Registry
 from posattn.shapes import Hidden, QueryHidden
 
@@ -27,6 +28,10 @@ class DecoderConfig(NamedConfig):
 
     def max_length(self) -> int | None:
         """Return the longest sequence it can decode, or None if there is no limit."""
+        return None
+
+    def injected(self) -> MechanismConfig | None:
+        """Return the mechanism whose signal is added to the states before decoding, or None."""
         return None
 
     def card(self, encoder: EncoderConfig) -> Mapping[str, str]:

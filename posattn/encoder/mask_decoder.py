@@ -27,7 +27,13 @@ from posattn.encoder.decoder import Decoder, DecoderConfig, decoders
 from posattn.encoder.encoder import Encoder
 from posattn.encoder.layer import EncoderLayer
 from posattn.encoder.selection import Selection
-from posattn.mechanisms import AnyMechanismConfig, LayerPattern, LearnedConfig, registry
+from posattn.mechanisms import (
+    AnyMechanismConfig,
+    LayerPattern,
+    LearnedConfig,
+    MechanismConfig,
+    registry,
+)
 from posattn.shapes import Hidden, QueryHidden
 
 
@@ -72,6 +78,11 @@ class MaskDecoderConfig(DecoderConfig):
     def max_length(self) -> int | None:
         limit: int | None = self.inject.max_length()
         return limit
+
+    @override
+    def injected(self) -> MechanismConfig | None:
+        inject: MechanismConfig = self.inject
+        return inject
 
     @override
     def card(self, encoder: EncoderConfig) -> Mapping[str, str]:

@@ -37,7 +37,7 @@ class NeedleConfig(ExerciseConfig):
 
     @override
     def least_symbols(self, length: int) -> int:
-        return 2 * self.pairs + 3
+        return max(5, 2 * self.pairs + 1)
 
     @override
     def targets_in(self, length: int) -> float:
