@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from posattn.comparison.report.facts import fact_sections
-from posattn.comparison.report.quality import quality_sections
+from posattn.comparison.report.sections import study_sections
 from posattn.comparison.report.study_figures import study_figures
 from posattn.comparison.results import collect
 from posattn.errors import PosattnError
@@ -35,7 +34,7 @@ def write_report(out: Path) -> ReportPaths:
     """
     results = collect(out)
     figures = study_figures(results)
-    sections = quality_sections(results, figures) + fact_sections(results, _folder_name(out))
+    sections = study_sections(results, figures, _folder_name(out))
     paths = ReportPaths(
         html=out / "report.html",
         markdown=out / "report.md",
