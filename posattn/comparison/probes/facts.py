@@ -30,7 +30,8 @@ class Facts:
     moves: bool
     """Positions are chosen anew in training."""
     fresh_input_rows: bool
-    """Texts longer than in training read rows of an added table that never were trained."""
+    """Position comes from tables added to the input and nothing else, and texts longer than in
+    training read rows of them that never were trained."""
     fresh_rows: bool
     """Texts longer than in training read untrained rows of any table."""
     local: bool
@@ -66,12 +67,22 @@ def facts_of(recipe: Recipe) -> Facts | None:
         adds_values=any(part.adds_values for part in traits),
         pairwise=all(part.pairwise for part in traits),
         moves=any(part.places for part in traits),
-        fresh_input_rows=any(part.adds_to_input and fresh for part, fresh in parts),
+        fresh_input_rows=_only_added(recipe) and any(
+            part.fresh_rows_beyond(length) for part in encoder.mechanism
+        ),
         fresh_rows=any(fresh for _, fresh in parts),
         local=causal or windowed,
         layers=sum(recipe.decoder.layer_runs(encoder)),
         heads=encoder.num_heads,
     )
+
+
+def _only_added(recipe: Recipe) -> bool:
+    encoder = recipe.encoder
+    known = [part.traits() for part in encoder.mechanism if part.traits().knows_position]
+    others = encoder.convolution is not None or encoder.window is not None
+    in_attention = any(p.rotates or p.adds_bias or p.adds_values or p.causal for p in known)
+    return bool(known) and not (others or in_attention)
 
 
 def _tells_left_from_right(part: Traits) -> bool:

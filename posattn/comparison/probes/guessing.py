@@ -1,9 +1,9 @@
 """How often the best guess is right when symbols are known, and not where they are."""
 
+import math
 from functools import cache
 
 import numpy as np
-from scipy import stats
 
 
 @cache
@@ -14,8 +14,8 @@ def most_frequent(count: int, symbols: int) -> float:
     count / symbols, given that they sum to `count`; so P(max <= m) is the chance that truncated ones
     sum to it, over that of one Poisson variable of mean `count`.
     """
-    weights = stats.poisson.pmf(np.arange(count + 1), count / symbols)
-    whole = float(stats.poisson.pmf(count, count))
+    weights = np.array([_poisson(number, count / symbols) for number in range(count + 1)])
+    whole = _poisson(count, count)
     expected = 0.0
     for most in range(count):
         held = np.where(np.arange(count + 1) <= most, weights, 0.0)
@@ -25,6 +25,10 @@ def most_frequent(count: int, symbols: int) -> float:
         at_count = float(total[count]) if len(total) > count else 0.0
         expected += 1.0 - at_count / whole
     return expected
+
+
+def _poisson(number: int, mean: float) -> float:
+    return math.exp(number * math.log(mean) - mean - math.lgamma(number + 1))
 
 
 def one_of_two(symbols: int) -> float:

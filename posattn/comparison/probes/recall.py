@@ -52,38 +52,32 @@ class NeedleConfig(ProbeConfig):
     """Options of `needle`."""
 
     name: Literal["needle"] = "needle"
-    pairs: int = Field(default=4, ge=2)
-    questions: int = Field(default=4, ge=1)
+    keys: int = Field(default=2, ge=1)
 
 
 @final
 @probes.register("needle")
 class NeedleProbe(Probe):
-    """Keys with values scattered in filler; at the end the keys ask for their values."""
+    """Keys in a haystack: at the end of the row each asks for the symbol that followed it."""
 
     Config = NeedleConfig
     config: NeedleConfig
-    question = "Is a value found by its key, however far away?"
-    steps = 600
-    num_symbols = 13
-    length = 16
+    question = "Is what stands beside a key found by the key, however far away?"
+    steps = 500
+    num_symbols = 18
     multiples = (1, 2, 4)
     solved_from = 0.9
 
     @override
     def objective(self) -> dict[str, Any]:
-        return {
-            "name": "needle",
-            "pairs": self.config.pairs,
-            "questions": self.config.questions,
-        }
+        return {"name": "needle", "keys": self.config.keys}
 
     @override
     def chance(self) -> float:
-        values = self.symbols - 1 - (self.symbols - 1) // 2
-        return most_frequent(self.config.pairs, values) / self.config.pairs
+        hay = self.row - 2 * self.config.keys
+        return most_frequent(hay, self.symbols - self.config.keys) / hay
 
     @override
     def expect(self, facts: Facts) -> Iterator[Prediction]:
         if facts.order_blind:
-            yield self.at_chance(f"{BLIND}: which value belongs to which key is not in it")
+            yield self.at_chance(f"{BLIND}: what stands beside the key is not in it")

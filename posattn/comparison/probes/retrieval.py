@@ -157,7 +157,10 @@ class PointedProbe(Probe):
 
     @override
     def chance(self) -> float:
-        return most_frequent(self.row, self.config.payloads) / self.row
+        """Return the share of symbols that point at themselves, and of the others the best guess."""
+        itself = 1.0 / (self.config.reach + 1)
+        guessed = most_frequent(self.row, self.config.payloads) / self.row
+        return itself + (1.0 - itself) * guessed
 
     @override
     def expect(self, facts: Facts) -> Iterator[Prediction]:

@@ -1,6 +1,7 @@
 """All sections of a report and their order: the one place where a module of sections is entered."""
 
 from posattn.comparison.report.facts import fact_sections
+from posattn.comparison.report.predictions import prediction_sections
 from posattn.comparison.report.quality import quality_sections
 from posattn.comparison.results_schema import Results
 from posattn.figures import Figure
@@ -33,6 +34,7 @@ ORDER = (
 def study_sections(results: Results, figures: dict[str, Figure], folder: str) -> list[Section]:
     """Return the sections that have content, in order; `folder` is named in commands to copy."""
     sections = [
+        *prediction_sections(results),
         *quality_sections(results, figures),
         *fact_sections(results, folder),
     ]

@@ -22,6 +22,10 @@ class ExerciseConfig(ObjectiveConfig):
         """Return how many symbols rows of this length need at least."""
         return 2
 
+    def least_length(self) -> int:
+        """Return how many symbols a row needs at least."""
+        return 2
+
     def target_fraction(self) -> float:
         """Return 1: every place is asked about, unless `targets_in` says otherwise."""
         return 1.0
@@ -131,6 +135,11 @@ class Exercise(Objective):
             raise DataError(
                 f"the exercise '{self.config.name}' needs full rows, and these have padding; set "
                 "data.layout: packed"
+            )
+        if ids.shape[1] - start < self.config.least_length():
+            raise DataError(
+                f"the exercise '{self.config.name}' needs rows of {self.config.least_length()} symbols "
+                f"at least, and these have {ids.shape[1] - start}; raise data.max_length"
             )
         needed = self.config.least_symbols(ids.shape[1] - start)
         if self.num_symbols < needed:

@@ -28,6 +28,10 @@ class CopyConfig(ExerciseConfig):
     name: Literal["copy"] = "copy"
 
     @override
+    def least_length(self) -> int:
+        return 3
+
+    @override
     def targets_in(self, length: int) -> float:
         least, most = self.sizes(length)
         return (least + most) / 2

@@ -1,15 +1,14 @@
-"""`needle`: key-value pairs scattered in filler, and at the end some of the keys, asking for values.
+"""`needle`: some key symbols lie in a haystack of others; at the end each key asks what follows it.
 
-Symbol 0 fills; of the others the first half are keys, the rest values. Each row has `pairs`
-different keys, each followed by its value, at random places; the last `questions` places repeat
-`questions` of these keys, and the answer there is the key's value.
+Symbols 0 to keys - 1 are the keys, the others the haystack. Each row holds every key once at a random
+place, never last in its slot of two; the last `keys` places repeat the keys in random order, and the
+answer there is the symbol that followed the key in the haystack.
 """
 
 from typing import Literal, final
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 from typing_extensions import override
 
 from posattn.training.exercises.base import NOTHING, Exercise, ExerciseConfig, Posed, Symbols
@@ -21,71 +20,48 @@ class NeedleConfig(ExerciseConfig):
     """Options of `needle`."""
 
     name: Literal["needle"] = "needle"
-    pairs: int = Field(default=4, ge=1)
-    """Keys with values in a row."""
-    questions: int = Field(default=4, ge=1)
-    """Keys asked about at the end, at most as many as there are pairs."""
-
-    @model_validator(mode="after")
-    def _has_answers(self) -> "NeedleConfig":
-        if self.questions > self.pairs:
-            raise ValueError(
-                f"questions {self.questions} asks for more keys than the {self.pairs} pairs have; "
-                "lower it, or raise pairs"
-            )
-        return self
+    keys: int = Field(default=2, ge=1)
+    """How many keys there are, all of them in every row, each asked about once."""
 
     @override
     def least_symbols(self, length: int) -> int:
-        return max(5, 2 * self.pairs + 1)
+        return self.keys + 2
+
+    @override
+    def least_length(self) -> int:
+        return 3 * self.keys
 
     @override
     def targets_in(self, length: int) -> float:
-        return float(self.questions)
+        return float(self.keys)
 
     @override
     def statement(self) -> str:
-        return f"{self.pairs} key-value pairs in filler, {self.questions} keys at the end ask"
+        return f"{self.keys} keys in a haystack; at the end each asks for the symbol after it"
 
 
 @final
 @objectives.register("needle")
 class Needle(Exercise):
-    """Associative recall at a distance."""
+    """Recall what followed a key, however far away."""
 
     Config = NeedleConfig
     config: NeedleConfig
 
     @override
     def pose(self, symbols: Symbols) -> Posed:
-        pairs, questions = self.config.pairs, self.config.questions
+        keys, length = self.config.keys, symbols.length
         rows = np.arange(len(symbols.values))[:, None]
-        keys, values = self._keys(symbols), self._values(symbols)
-        at = self._places(symbols)
-        seen = np.zeros_like(symbols.values)
+        places = 2 * _shuffled(symbols, Purpose.PLACES, (length - keys) // 2)[:, :keys]
+        asked = _shuffled(symbols, Purpose.CONTENT, keys)
+        seen = keys + symbols.values % (self.num_symbols - keys)
+        seen[rows, places] = np.arange(keys)
+        seen[:, length - keys :] = asked
         answers = np.full_like(seen, NOTHING)
-        seen[rows, at], seen[rows, at + 1] = keys, values
-        asked = _shuffled(symbols, Purpose.SIZES, pairs)[:, :questions]
-        seen[:, symbols.length - questions :] = keys[rows, asked]
-        answers[:, symbols.length - questions :] = values[rows, asked]
+        answers[:, length - keys :] = seen[rows, places[rows, asked] + 1]
         return Posed(seen, answers)
 
-    def _keys(self, symbols: Symbols) -> Ids:
-        """Return different keys: the first places of a shuffled list of all keys."""
-        number = (self.num_symbols - 1) // 2
-        return 1 + _shuffled(symbols, Purpose.CONTENT, number)[:, : self.config.pairs]
 
-    def _values(self, symbols: Symbols) -> Ids:
-        number = (self.num_symbols - 1) // 2
-        of_values = self.num_symbols - 1 - number
-        return 1 + number + symbols.values[:, : self.config.pairs] % of_values
-
-    def _places(self, symbols: Symbols) -> Ids:
-        """Return where the keys stand: in slots of two places before the questions."""
-        slots = (symbols.length - self.config.questions) // 2
-        return 2 * _shuffled(symbols, Purpose.PLACES, slots)[:, : self.config.pairs]
-
-
-def _shuffled(symbols: Symbols, purpose: Purpose, count: int) -> NDArray[np.int64]:
+def _shuffled(symbols: Symbols, purpose: Purpose, count: int) -> Ids:
     """Return the numbers below `count` in a random order for each row."""
     return np.argsort(symbols.by_row(purpose, count), axis=1, kind="stable")

@@ -35,6 +35,10 @@ class TwinMasksConfig(ExerciseConfig):
         return self.classes
 
     @override
+    def least_length(self) -> int:
+        return 2 * self.period
+
+    @override
     def targets_in(self, length: int) -> float:
         return 2.0
 
