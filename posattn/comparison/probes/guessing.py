@@ -15,7 +15,7 @@ def most_frequent(count: int, symbols: int) -> float:
     sum to it, over that of one Poisson variable of mean `count`.
     """
     weights = np.array([_poisson(number, count / symbols) for number in range(count + 1)])
-    whole = _poisson(count, count)
+    whole = _poisson(count, float(count))
     expected = 0.0
     for most in range(count):
         held = np.where(np.arange(count + 1) <= most, weights, 0.0)

@@ -127,7 +127,7 @@ class PointedConfig(ProbeConfig):
     """Options of `pointed`."""
 
     name: Literal["pointed"] = "pointed"
-    reach: int = Field(default=5, ge=1)
+    reach: int = Field(default=8, ge=1)
     payloads: int = Field(default=4, ge=2)
 
 
@@ -144,7 +144,7 @@ class PointedProbe(Probe):
     config: PointedConfig
     question = "Can what a key says decide from how far it is seen (position to content)?"
     steps = 400
-    num_symbols = 44
+    num_symbols = 68
     multiples = (1, 2)
 
     @override
