@@ -42,6 +42,14 @@ class DecoderConfig(NamedConfig):
         """Return how many layers run at every place, and how many at the places decoded only."""
         return encoder.num_layers, 0
 
+    def own_passes(self) -> int:
+        """Return how often attention runs after the encoder's layers, or in place of the last."""
+        return 0
+
+    def injected(self) -> MechanismConfig | None:
+        """Return the options of the position signal that it adds to states; None if it adds none."""
+        return None
+
 
 C = TypeVar("C", bound=DecoderConfig)
 

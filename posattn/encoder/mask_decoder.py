@@ -104,6 +104,15 @@ class MaskDecoderConfig(DecoderConfig):
             return everywhere + self.layers, 0
         return everywhere, self.layers
 
+    @override
+    def own_passes(self) -> int:
+        return self.layers
+
+    @override
+    def injected(self) -> MechanismConfig:
+        config: MechanismConfig = self.inject
+        return config
+
 
 @final
 @decoders.register("emd")

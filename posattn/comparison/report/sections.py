@@ -1,6 +1,7 @@
 """All sections of a report and their order: the one place where a module of sections is entered."""
 
 from posattn.comparison.report.facts import fact_sections
+from posattn.comparison.report.inside import inside_sections
 from posattn.comparison.report.predictions import prediction_sections
 from posattn.comparison.report.quality import quality_sections
 from posattn.comparison.results_schema import Results
@@ -36,6 +37,7 @@ def study_sections(results: Results, figures: dict[str, Figure], folder: str) ->
     sections = [
         *prediction_sections(results),
         *quality_sections(results, figures),
+        *inside_sections(results, figures),
         *fact_sections(results, folder),
     ]
     return in_order([section for section in sections if section.blocks])
