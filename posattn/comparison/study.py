@@ -67,7 +67,8 @@ class Study(FactorialKeys):
     baseline: Text = Field(description="the arm that the others are compared with")
     seeds: Many[Seed] = Field(min_length=1, description="one run of every arm for each")
     probe: ProbeField = Field(
-        None, description="objective, data, training and scores of a probe, under what is given here"
+        None,
+        description="objective, data, training and scores of a probe, under what is given here",
     )
     primary: Text = Field("validation_loss", description="the score that verdicts are about")
     evaluations: Many[open_field(evaluations, EvaluationConfig)]  # type: ignore[valid-type]

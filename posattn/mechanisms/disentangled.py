@@ -166,9 +166,7 @@ class DisentangledConfig(MechanismConfig):
     @override
     def traits(self) -> Traits:
         relations = DISTANCES if self.p2c_index == "paper" else ANY_RELATION
-        return Traits(
-            adds_bias=True, reads_query=self.c2p, reads_key=self.p2c, relations=relations
-        )
+        return Traits(adds_bias=True, reads_query=self.c2p, reads_key=self.p2c, relations=relations)
 
     @override
     def fresh_rows_beyond(self, trained: int) -> bool:

@@ -83,11 +83,6 @@ def _around_the_layers(encoder: EncoderConfig) -> float:
     return found
 
 
-def decoded_share(recipe: Recipe) -> float:
-    """Return the part of the places that is predicted."""
-    return recipe.objective.target_fraction()
-
-
 def _shared(encoder: EncoderConfig, layers: list[int], queries: int, keys: int) -> float:
     """Return what mechanisms that act in any of these layers compute for all of them together."""
     acting = [part for part in encoder.mechanism if any(map(part.acts_in, layers))]

@@ -62,7 +62,9 @@ def _outcomes(outcomes: list[PredictionOutcome]) -> Table:
         *numbers("predicted", "by seed", "seeds within"),
         *words("outcome", "because"),
     ]
-    note = "Accuracies are shares of the places asked about. A dash: no score, the run did not finish."
+    note = (
+        "Accuracies are shares of the places asked about. A dash: no score, the run did not finish."
+    )
     return Table("Prediction and outcome", columns, rows, note)
 
 

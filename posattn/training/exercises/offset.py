@@ -30,7 +30,9 @@ class OffsetConfig(ExerciseConfig):
 
     @override
     def statement(self) -> str:
-        return f"y_i = x_(i - {self.offset})" if self.offset > 0 else f"y_i = x_(i + {-self.offset})"
+        return (
+            f"y_i = x_(i - {self.offset})" if self.offset > 0 else f"y_i = x_(i + {-self.offset})"
+        )
 
 
 @final

@@ -91,4 +91,6 @@ class TwinMasks(Exercise):
         one = (first * whole).astype(np.int64)
         other = (second * (whole - 1)).astype(np.int64)
         other = other + (other >= one)
-        return (np.stack([one, other], axis=1) * period) + (phase * period).astype(np.int64)[:, None]
+        return (np.stack([one, other], axis=1) * period) + (phase * period).astype(np.int64)[
+            :, None
+        ]

@@ -55,8 +55,9 @@ def test_the_plan_holds_predictions_before_the_first_step(study_file):
     by_arm = {arm["name"]: arm["predictions"] for arm in plan["arms"]}
     assert [p["at_most"] is None for p in by_arm["none"]] == [False]
     assert [p["score"] for p in by_arm["rope"]] == ["validation_accuracy", "accuracy_at_4x"]
-    study_without = load_study(study_file, ["probe=null", "evaluations=[validation]",
-                                            "primary=validation_loss"])
+    study_without = load_study(
+        study_file, ["probe=null", "evaluations=[validation]", "primary=validation_loss"]
+    )
     assert "probe" not in make_plan(study_without).to_json()
 
 
@@ -104,9 +105,7 @@ def test_a_run_without_a_score_is_not_held_against_the_prediction(probed):
 
     files = read_study(probed)
     results = collect(probed)
-    lost = [
-        run.model_copy(update={"state": "failed", "scores": {}}) for run in results.runs
-    ]
+    lost = [run.model_copy(update={"state": "failed", "scores": {}}) for run in results.runs]
     outcomes = prediction_outcomes(files, lost, 8)
     assert {outcome.verdict for outcome in outcomes} == {"not tested"}
     assert {outcome.n for outcome in outcomes} == {0}

@@ -48,9 +48,7 @@ class SymbolsCorpus(Corpus):
             licence="CC0-1.0 (random numbers, nobody's work)",
             attribution="none needed",
             origin=f"SplitMix64, seed {config.seed}: {config.tokens} of {config.num_symbols} symbols",
-            files=(
-                SourceFile(name="symbols", sha256=sha256(text).hexdigest(), bytes=len(text)),
-            ),
+            files=(SourceFile(name="symbols", sha256=sha256(text).hexdigest(), bytes=len(text)),),
         )
 
     def pieces(self) -> Iterator[Piece]:
