@@ -5,6 +5,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from posattn.comparison.budgets.config import (
+    HELD,
+    LEFT_OVER_NEEDS,
+    SETS,
+    AnyMatch,
+    StepsMatch,
+)
 from posattn.comparison.differences import under
 from posattn.comparison.evaluations import EvaluationConfig, evaluations
 from posattn.comparison.metrics import metrics
@@ -51,6 +58,7 @@ class Study(FrozenConfig):
     seeds: Many[Seed] = Field(min_length=1, description="one run of every arm for each")
     primary: Text = Field("validation_loss", description="the score that verdicts are about")
     evaluations: Many[open_field(evaluations, EvaluationConfig)]  # type: ignore[valid-type]
+    match: AnyMatch = Field(StepsMatch(), description="the budget that all arms get")
     _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
 
     def overrides(self, *place: str) -> Document:
@@ -120,6 +128,23 @@ class Study(FrozenConfig):
         twice = [path for path in self.declared if under(path, self.varies)]
         if twice:
             raise ValueError(f"both in 'varies' and 'declared': {', '.join(twice)}; keep one")
+        return self
+
+    @model_validator(mode="after")
+    def _budget_can_be_matched(self) -> "Study":
+        name = self.match.name
+        path, needed = SETS.get(name), LEFT_OVER_NEEDS.get(name)
+        named = [path] if path and under(path, (*self.varies, *self.declared)) else []
+        if named:
+            raise ValueError(
+                f"match: {name} sets {path} in every arm, and this study lets arms differ there "
+                "themselves ('varies' or 'declared'); keep one"
+            )
+        if needed and needed not in [evaluation.name for evaluation in self.evaluations]:
+            raise ValueError(
+                f"match: {name} needs the evaluation '{needed}', which says what is left over in "
+                f"{HELD[name]}; add {{name: {needed}}} to 'evaluations'"
+            )
         return self
 
 
