@@ -7,6 +7,7 @@ from typing import Any
 
 from posattn.comparison import summaries
 from posattn.comparison.answer import answer
+from posattn.comparison.budgets.account import account
 from posattn.comparison.contrasts import descriptive_contrasts, judged_contrasts
 from posattn.comparison.limits import limits
 from posattn.comparison.metrics import Metric, metrics
@@ -66,6 +67,7 @@ def collect(out: Path) -> Results:
         recipe=_baseline_recipe(files) or {},
         notes=_notes(files),
         limits=[],
+        budget=account(files),
     )
     return found.model_copy(update={"answer": answer(found), "limits": limits(found, files)})
 

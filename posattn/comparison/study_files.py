@@ -73,6 +73,7 @@ class Plan(StoredModel):
     varies: list[str] = Field(default_factory=list)
     runs: list[PlannedRun]
     control: list[ControlRule] = Field(default_factory=list)
+    match: dict[str, Any] | None = None
 
 
 class Status(StoredModel):

@@ -1,5 +1,6 @@
 """All sections of a report and their order: the one place where a module of sections is entered."""
 
+from posattn.comparison.report.budget import budget_sections
 from posattn.comparison.report.facts import fact_sections
 from posattn.comparison.report.quality import quality_sections
 from posattn.comparison.results_schema import Results
@@ -35,6 +36,7 @@ def study_sections(results: Results, figures: dict[str, Figure], folder: str) ->
     sections = [
         *quality_sections(results, figures),
         *fact_sections(results, folder),
+        *budget_sections(results),
     ]
     return in_order([section for section in sections if section.blocks])
 
