@@ -52,7 +52,7 @@ def check_same_choices(study: Study, out: Path) -> None:
         stored = read_json(path)
     except ValueError:
         return  # the check of the whole plan says so
-    there = {key: stored[key] for key in ("match", "tuning") if key in stored}
+    there = {key: value for key, value in stored.items() if key in ("match", "tuning")}
     found = differences(there, choices(study))
     if found:
         raise RecipeError(

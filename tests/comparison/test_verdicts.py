@@ -6,11 +6,9 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from posattn.comparison.statistics import paired_difference
+from posattn.comparison.statistics import holm, holm_alphas, paired_difference
 from posattn.comparison.verdicts import (
     groups_not_told_apart,
-    holm,
-    holm_alphas,
     judge,
     judge_study,
 )

@@ -7,9 +7,7 @@ import pytest
 from scipy import stats
 
 from posattn.comparison.statistics import (
-    bootstrap_samples,
     detectable_in_sd,
-    mcnemar_exact,
     paired_difference,
     sample_sd,
     sign_flip_p,
@@ -102,21 +100,3 @@ def test_the_detectable_difference_is_found_with_80_percent_power(n, alpha):
 def test_more_seeds_see_smaller_differences():
     sizes = [detectable_in_sd(n, 0.05) for n in (2, 3, 6, 12)]
     assert sizes == sorted(sizes, reverse=True)
-
-
-def test_mcnemar_of_nine_to_one_is_0_0215():
-    assert mcnemar_exact(9, 1) == pytest.approx(0.0215, abs=5e-5)
-    assert mcnemar_exact(1, 9) == mcnemar_exact(9, 1)
-    assert mcnemar_exact(0, 0) == 1.0
-
-
-def test_the_bootstrap_over_samples_pairs_them():
-    random = np.random.default_rng(3)
-    targets = np.full(400, 10.0)
-    hard = random.normal(2.0, 1.0, 400)
-    second = [(hard * 10, targets)] * 2
-    first = [((hard - 0.1 + random.normal(0, 0.05, 400)) * 10, targets) for _ in range(2)]
-    low, high = bootstrap_samples(first, second)
-    assert low < -0.1 < high
-    assert high - low < 0.02, "samples that are hard for both arms must cancel"
-    assert bootstrap_samples(first, second) == (low, high)
