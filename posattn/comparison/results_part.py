@@ -1,4 +1,4 @@
-"""`Part`: the base of everything in results.json."""
+"""`Part`: what all parts of results.json have in common."""
 
 from pydantic import BaseModel, ConfigDict
 

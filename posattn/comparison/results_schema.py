@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from posattn.comparison.budgets.schema import BudgetInfo
+from posattn.comparison.inside_schema import Inside
 from posattn.comparison.results_part import Part
 from posattn.comparison.statistics import PairedDifference, Summary
 from posattn.comparison.verdicts import Judgement
@@ -163,6 +164,7 @@ class ArmResult(Part):
     speed: list[SpeedSummary]
     peak_memory_bytes: int | None
     sizes: Sizes
+    inside: Inside | None = None
 
 
 class SampleTest(Part):

@@ -2,6 +2,7 @@
 
 from posattn.comparison.report.budget import budget_sections
 from posattn.comparison.report.facts import fact_sections
+from posattn.comparison.report.inside import inside_sections
 from posattn.comparison.report.quality import quality_sections
 from posattn.comparison.results_schema import Results
 from posattn.figures import Figure
@@ -35,6 +36,7 @@ def study_sections(results: Results, figures: dict[str, Figure], folder: str) ->
     """Return the sections that have content, in order; `folder` is named in commands to copy."""
     sections = [
         *quality_sections(results, figures),
+        *inside_sections(results, figures),
         *fact_sections(results, folder),
         *budget_sections(results),
     ]
