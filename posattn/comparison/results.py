@@ -7,6 +7,7 @@ from typing import Any
 
 from posattn.comparison import summaries
 from posattn.comparison.answer import answer
+from posattn.comparison.budgets.account import account
 from posattn.comparison.contrasts import descriptive_contrasts, judged_contrasts
 from posattn.comparison.factorial.effects import depth_controls, design_part, effects
 from posattn.comparison.inside import inside
@@ -70,6 +71,7 @@ def collect(out: Path) -> Results:
         notes=_notes(files),
         limits=[],
         **_factorial(files, _scores(runs, primary.name, files), contrasts, primary),
+        budget=account(files),
     )
     return found.model_copy(update={"answer": answer(found), "limits": limits(found, files)})
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from posattn.comparison.budgets.schema import BudgetInfo
 from posattn.comparison.factorial.parts import DepthControlPart, DesignPart, EffectPart
 from posattn.comparison.inside_schema import Inside
 from posattn.comparison.results_part import Part
@@ -263,6 +264,7 @@ class Results(Part):
     design: DesignPart | None = None
     effects: list[EffectPart] = Field(default_factory=list)
     depth_controls: list[DepthControlPart] = Field(default_factory=list)
+    budget: BudgetInfo | None = None
 
     def arm(self, name: str) -> ArmResult:
         """Return the arm of this name."""

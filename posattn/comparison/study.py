@@ -5,6 +5,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from posattn.comparison.budgets.config import (
+    HELD,
+    LEFT_OVER_NEEDS,
+    SETS,
+    AnyMatch,
+    StepsMatch,
+)
 from posattn.comparison.differences import under
 from posattn.comparison.factorial import FactorialKeys, expand
 from posattn.comparison.factorial.depth_control import DEPTH_CONTROL
@@ -64,6 +71,7 @@ class Study(FactorialKeys):
     tasks: dict[str, Task] = Field(
         default_factory=dict, description="by name; each makes an ordinary study of its own"
     )
+    match: AnyMatch = Field(StepsMatch(), description="the budget that all arms get")
     _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
 
     def overrides(self, *place: str) -> Document:
@@ -161,6 +169,23 @@ class Study(FactorialKeys):
         twice = [path for path in self.compensations if under(path, self.declared)]
         if twice:
             raise ValueError(f"both declared and a compensation: {', '.join(twice)}; keep one")
+        return self
+
+    @model_validator(mode="after")
+    def _budget_can_be_matched(self) -> "Study":
+        name = self.match.name
+        path, needed = SETS.get(name), LEFT_OVER_NEEDS.get(name)
+        named = [path] if path and under(path, (*self.varies, *self.declared)) else []
+        if named:
+            raise ValueError(
+                f"match: {name} sets {path} in every arm, and this study lets arms differ there "
+                "themselves ('varies' or 'declared'); keep one"
+            )
+        if needed and needed not in [evaluation.name for evaluation in self.evaluations]:
+            raise ValueError(
+                f"match: {name} needs the evaluation '{needed}', which says what is left over in "
+                f"{HELD[name]}; add {{name: {needed}}} to 'evaluations'"
+            )
         return self
 
 

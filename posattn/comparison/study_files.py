@@ -71,6 +71,7 @@ class Plan(StoredModel):
     control: list[ControlRule] = Field(default_factory=list)
     design: dict[str, Any] | None = None
     depth_controls: dict[str, str] = Field(default_factory=dict)
+    match: dict[str, Any] | None = None
 
 
 class Status(StoredModel):
