@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from posattn.comparison.arm_recipe import arm_recipe
+from posattn.comparison.budgets.config import StepsMatch
 from posattn.comparison.control import DeclaredFactors, Finding, check_arms
 from posattn.comparison.differences import describe, differences, under, written_changes
 from posattn.comparison.factorial import Design
@@ -21,6 +22,9 @@ from posattn.recipe.scalars import plain
 from posattn.recipe.schema import Recipe, recipe_data, recipe_digest
 from posattn.recipe.writer import write_yaml
 from posattn.training.durable import read_json, strict_json, write_bytes, write_json
+
+SUITE_PLAN = "suite_plan.json"
+"""What marks the folder of a study with tasks."""
 
 EXPLAINED = ("compensations", "design", "depth_controls")
 """Keys of plan.json that say why the arms are as they are; the arms' recipes decide."""
@@ -56,12 +60,16 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """A study with all that follows from it. Runs are ordered so that seeds get complete early."""
+    """A study with all that follows from it. Runs are ordered so that seeds get complete early.
+
+    `written` is the study before its budgets were matched and its values tuned.
+    """
 
     study: Study
     arms: tuple[Arm, ...]
     runs: tuple[PlannedRun, ...]
     control: tuple[Finding, ...]
+    written: Study
     design: Design | None = None
 
     @property
@@ -91,6 +99,7 @@ class StudyPlan:
             "threads": self.threads,
             "runs": [{"arm": run.arm, "seed": run.seed, "folder": run.folder} for run in self.runs],
             "control": [finding.to_json() for finding in self.control],
+            **choices(study),
             **self._design_to_json(),
         }
 
@@ -110,8 +119,24 @@ class StudyPlan:
         return found
 
 
-def make_plan(study: Study) -> StudyPlan:
-    """Return the plan of a study; raise `ControlError` if arms differ in more than it declares."""
+def choices(study: Study) -> dict[str, Any]:
+    """Return how budgets are matched, where that is not by steps, as it stands in plan.json."""
+    if study.match == StepsMatch():
+        return {}
+    return {"match": study.match.model_dump(mode="json")}
+
+
+def make_plan(study: Study, written: Study | None = None) -> StudyPlan:
+    """Return the plan of a study; raise `ControlError` if arms differ in more than it declares.
+
+    `written` is the study as its file has it, where its arms have been changed since. A study with
+    tasks has one plan for each of its `task_studies()`, and is refused here.
+    """
+    if study.tasks:
+        raise RecipeError(
+            f"the study '{study.name}' has tasks ({', '.join(study.tasks)}): each is a study of its "
+            "own. Run all of them with posattn compare or run_suite"
+        )
     design = study.design()
     arms = tuple(_arm(study, design, name) for name in study.arms)
     recipes = {arm.name: recipe_data(arm.recipe) for arm in arms}
@@ -125,12 +150,12 @@ def make_plan(study: Study) -> StudyPlan:
         for seed in study.seeds
         for arm in arms
     ]
-    return StudyPlan(study, arms, tuple(runs), tuple(control), design)
+    return StudyPlan(study, arms, tuple(runs), tuple(control), written or study, design)
 
 
 def write_plan(plan: StudyPlan, out: Path) -> None:
-    """Write study.yaml and plan.json."""
-    study = plan.study.model_dump(mode="json")
+    """Write study.yaml, the study as it was written, and plan.json, which has what became of it."""
+    study = plan.written.model_dump(mode="json")
     write_bytes(out / "study.yaml", write_yaml(study).encode())
     write_json(out / "plan.json", plan.to_json())
 
@@ -141,6 +166,10 @@ def check_same_study(plan: StudyPlan, out: Path) -> None:
     A plan of which no run was ever started (the text was missing, say) binds nobody.
     """
     path = out / "plan.json"
+    if (out / SUITE_PLAN).is_file():
+        raise RecipeError(
+            f"{out} holds a study with tasks; choose another folder for '{plan.study.name}'"
+        )
     if not any((out / "runs").glob("*/*")):
         return
     if not path.is_file():
