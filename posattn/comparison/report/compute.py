@@ -40,4 +40,4 @@ def _row(name: str, runs: Sequence[RunResult]) -> list[str]:
 
 
 def _seconds(runs: Sequence[RunResult]) -> float:
-    return sum(run.seconds or 0.0 for run in runs)
+    return float(sum(run.seconds or 0.0 for run in runs))
