@@ -71,7 +71,7 @@ def collect(out: Path) -> Results:
         recipe=_baseline_recipe(files) or {},
         notes=_notes(files),
         limits=[],
-        probe=probe_outcome(files, runs),
+        probe=probe_outcome(files, runs, train_length(files)),
         predictions=prediction_outcomes(files, runs, train_length(files)),
         **_factorial(files, _scores(runs, primary.name, files), contrasts, primary),
         budget=account(files),

@@ -253,6 +253,15 @@ class SolvedShare(Part):
     high: float
 
 
+class AccuracyAtLength(Part):
+    """Accuracy of one arm at one length, `multiple` of that in training, by seed; null: not measured."""
+
+    arm: str
+    length: int
+    multiple: int
+    values: dict[int, float | None]
+
+
 class ProbeInfo(Part):
     """What the study's probe asks; a run with at least `solved` on `score` counts as solved."""
 
@@ -262,6 +271,7 @@ class ProbeInfo(Part):
     solved: float
     score: str
     arms: list[SolvedShare]
+    lengths: list[AccuracyAtLength] = Field(default_factory=list)
 
 
 class SpeedInfo(Part):
