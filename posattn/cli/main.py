@@ -26,8 +26,10 @@ from posattn.cli import (
     schema,
     show,
     swap,
+    tensorboard,
     train,
     validate,
+    watch,
 )
 from posattn.cli.app import app, say
 from posattn.errors import PosattnError
@@ -47,8 +49,10 @@ __all__ = [
     "schema",
     "show",
     "swap",
+    "tensorboard",
     "train",
     "validate",
+    "watch",
 ]
 
 
