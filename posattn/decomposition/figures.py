@@ -90,7 +90,7 @@ def profile_figure(layer: Layer) -> Figure:
         "Mean of each term at each distance, over all pairs and heads; logits are their sum. Each query's "
         "mean over its keys is taken off first.",
         "At distance 0: "
-        + ", ".join(f"{one.name} {_at(one, 0)}" for one in series if one.points)
+        + ", ".join(f"{one.name} {_at_0(one)}" for one in series if one.points)
         + ".",
         lambda width: draw_lines(chart, width),
         ("term", "head", "distance", "mean"),
@@ -133,5 +133,5 @@ def _words(share: float | None) -> str:
     return "none" if share is None else f"{share:.0f} %"
 
 
-def _at(series: Series, x: float) -> str:
-    return next((f"{point.y:.3f}" for point in series.points if point.x == x), "none")
+def _at_0(series: Series) -> str:
+    return next((f"{point.y:.3f}" for point in series.points if point.x == 0), "none")

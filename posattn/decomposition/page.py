@@ -106,8 +106,10 @@ def shares_table(layer: Layer) -> Table:
 def share_cells(layer: Layer, name: str, head: int) -> tuple[str, str]:
     """Return the share in percent and the size of a term in a head (from 0), as text."""
     share, size = layer.shares[name].share[head], layer.shares[name].size[head]
-    shown = "\u2013" if share is None else f"{100 * share:.1f}".replace("-", "\u2212")
-    return shown, f"{size:.3g}"
+    if share is None:
+        return "\u2013", f"{size:.3g}"
+    shown = f"{round(100 * share, 1) + 0.0:.1f}"  # + 0.0: no minus sign before zero
+    return shown.replace("-", "\u2212"), f"{size:.3g}"
 
 
 def _csv(figure: Figure) -> str:
