@@ -11,6 +11,8 @@ from posattn.comparison.control import DeclaredFactors, Finding, check_arms
 from posattn.comparison.differences import describe, differences, under, written_changes
 from posattn.comparison.factorial import Design
 from posattn.comparison.factorial.combinations import check_differ, explain_refusal, refusals
+from posattn.comparison.probes import Probe
+from posattn.comparison.probes.stored import predictions_to_json, probe_to_json
 from posattn.comparison.study import STUDY_WORDS, Study
 from posattn.errors import RecipeError
 from posattn.recipe.card import make_contract
@@ -80,7 +82,7 @@ class StudyPlan:
         return {
             "study": study.name,
             **{word: getattr(study, word) for word in STUDY_WORDS},
-            "arms": [_arm_to_json(arm) for arm in self.arms],
+            "arms": [_arm_to_json(arm, study.asks()) for arm in self.arms],
             "seeds": list(study.seeds),
             "baseline": study.baseline,
             "primary": study.primary,
@@ -88,11 +90,17 @@ class StudyPlan:
             "declared": dict(study.declared),
             **({"compensations": dict(study.compensations)} if study.compensations else {}),
             "evaluations": [item.model_dump(mode="json") for item in study.evaluations],
+            **self._probe_to_json(),
             "threads": self.threads,
             "runs": [{"arm": run.arm, "seed": run.seed, "folder": run.folder} for run in self.runs],
             "control": [finding.to_json() for finding in self.control],
             **self._design_to_json(),
         }
+
+    def _probe_to_json(self) -> dict[str, Any]:
+        """Return what the study's probe asks, if it has one."""
+        probe = self.study.asks()
+        return {} if probe is None else {"probe": probe_to_json(probe)}
 
     def _design_to_json(self) -> dict[str, Any]:
         """Return the design and the controls of depth, where there are any."""
@@ -184,7 +192,7 @@ def _stored(plan: StudyPlan) -> dict[str, Any]:
 
 def _decisive(plan: dict[str, Any]) -> dict[str, Any]:
     """Return what must be equal for the runs of two plans to belong together."""
-    free = {*STUDY_WORDS, *EXPLAINED, "control", "arms", "runs"}
+    free = {*STUDY_WORDS, *EXPLAINED, "control", "arms", "runs", "probe"}
     kept = {key: value for key, value in plan.items() if key not in free}
     return {**kept, "arms": {arm["name"]: arm["recipe"] for arm in plan["arms"]}}
 
@@ -224,7 +232,8 @@ def _check_declarations(factors: DeclaredFactors, recipes: Mapping[str, Any]) ->
             )
 
 
-def _arm_to_json(arm: Arm) -> dict[str, Any]:
+def _arm_to_json(arm: Arm, probe: Probe | None) -> dict[str, Any]:
+    predictions = {} if probe is None else {"predictions": predictions_to_json(probe, arm.recipe)}
     return {
         "name": arm.name,
         "description": arm.recipe.description or None,
@@ -232,4 +241,5 @@ def _arm_to_json(arm: Arm) -> dict[str, Any]:
         "recipe_digest": recipe_digest(arm.recipe),
         "recipe": recipe_data(arm.recipe),
         "contract": make_contract(arm.recipe),
+        **predictions,
     }

@@ -11,6 +11,7 @@ from posattn.comparison.contrasts import descriptive_contrasts, judged_contrasts
 from posattn.comparison.inside import inside
 from posattn.comparison.limits import limits
 from posattn.comparison.metrics import Metric, metrics
+from posattn.comparison.probes.outcomes import prediction_outcomes, probe_outcome
 from posattn.comparison.results_schema import (
     ArmResult,
     ControlResult,
@@ -67,6 +68,8 @@ def collect(out: Path) -> Results:
         recipe=_baseline_recipe(files) or {},
         notes=_notes(files),
         limits=[],
+        probe=probe_outcome(files, runs),
+        predictions=prediction_outcomes(files, runs, train_length(files)),
     )
     return found.model_copy(update={"answer": answer(found), "limits": limits(found, files)})
 

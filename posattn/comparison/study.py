@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
 
 from posattn.comparison.differences import under
 from posattn.comparison.factorial import FactorialKeys, expand
 from posattn.comparison.factorial.depth_control import DEPTH_CONTROL
 from posattn.comparison.metrics import metrics
-from posattn.comparison.tasks import Evaluations, Task, task_document
+from posattn.comparison.probes import Probe, make_probe
+from posattn.comparison.tasks import Evaluations, ProbeField, Task, task_document
 from posattn.config import Many, Text
 from posattn.errors import RecipeError
 from posattn.recipe.explain import validate_document
@@ -24,6 +25,7 @@ TASK_PARTS = ("shared", "arms")
 STUDY_WORDS = ("title", "question", "description", "notes")
 
 Seed = Annotated[int, Field(ge=0)]
+_PROBE: TypeAdapter[Any] = TypeAdapter(ProbeField)
 
 
 class Study(FactorialKeys):
@@ -59,6 +61,10 @@ class Study(FactorialKeys):
     )
     baseline: Text = Field(description="the arm that the others are compared with")
     seeds: Many[Seed] = Field(min_length=1, description="one run of every arm for each")
+    probe: ProbeField = Field(
+        None,
+        description="objective, data, training and scores of a probe, under what is given here",
+    )
     primary: Text = Field("validation_loss", description="the score that verdicts are about")
     evaluations: Evaluations = ()
     tasks: dict[str, Task] = Field(
@@ -67,12 +73,40 @@ class Study(FactorialKeys):
     _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
 
     def overrides(self, *place: str) -> Document:
-        """Return `shared`, or `arms` and an arm's name, as a document that knows its lines."""
+        """Return `shared`, or `arms` and an arm's name, as a document that knows its lines.
+
+        `shared` stands over what the study's probe sets.
+        """
         data: Any = getattr(self, place[0])
         for key in place[1:]:
             data = {part: value for part, value in data[key].items() if part != DEPTH_CONTROL}
         origins = _below(self._origins, place)
-        return Document(data, {(): Origin(f"the study {self.name}"), **origins})
+        found = Document(data, {(): Origin(f"the study {self.name}"), **origins})
+        if place == ("shared",) and self.probe is not None:
+            origin = Origin(f"the probe {self.probe.name}")
+            return merge(Document(make_probe(self.probe).overrides(), {(): origin}), found)
+        return found
+
+    def asks(self) -> Probe | None:
+        """Return the study's probe, if it has one."""
+        return None if self.probe is None else make_probe(self.probe)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _scores_come_with_the_probe(cls, data: Any) -> Any:
+        """Fill in what a study with a probe leaves out: evaluations, primary score, question."""
+        if not isinstance(data, dict) or data.get("probe") is None:
+            return data
+        try:
+            probe = make_probe(_PROBE.validate_python(data["probe"]))
+        except ValidationError:
+            return data  # the field itself says what is wrong
+        filled = {
+            "evaluations": list(probe.evaluations()),
+            "primary": probe.primary(),
+            "question": probe.question,
+        }
+        return {**data, **{key: value for key, value in filled.items() if not data.get(key)}}
 
     def depth_controls(self) -> dict[str, str]:
         """Return, by the name of each control of depth, the arm whose depth it has."""

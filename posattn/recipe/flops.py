@@ -45,7 +45,7 @@ def count_flops(
     if vocab_size is None:
         vocab_size = recipe.data.tokenizer.expected_vocab_size()
     if decoded is None:
-        decoded = max(1, round(length * decoded_share(recipe)))
+        decoded = max(1, round(recipe.objective.targets_in(length)))
     keys = length + encoder.memory_length()
     everywhere, at_decoded = recipe.decoder.layer_runs(encoder)
     last = encoder.num_layers - 1

@@ -2,6 +2,7 @@
 
 from posattn.comparison.report.facts import fact_sections
 from posattn.comparison.report.inside import inside_sections
+from posattn.comparison.report.predictions import prediction_sections
 from posattn.comparison.report.quality import quality_sections
 from posattn.comparison.results_schema import Results
 from posattn.figures import Figure
@@ -34,6 +35,7 @@ ORDER = (
 def study_sections(results: Results, figures: dict[str, Figure], folder: str) -> list[Section]:
     """Return the sections that have content, in order; `folder` is named in commands to copy."""
     sections = [
+        *prediction_sections(results),
         *quality_sections(results, figures),
         *inside_sections(results, figures),
         *fact_sections(results, folder),
