@@ -160,7 +160,8 @@ def _cell(study: ComparedStudy, name: str) -> str:
 
 
 def _contrasts(found: Compared, out: Path) -> Table:
-    rows, links = [], {}
+    rows: list[list[str]] = []
+    links: dict[tuple[int, int], str] = {}
     for study in found.studies:
         for arm in study.arms:
             if arm.is_baseline:
