@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from posattn.comparison.arm_recipe import arm_recipe
+from posattn.comparison.budgets.config import StepsMatch
 from posattn.comparison.control import DeclaredFactors, Finding, check_arms
 from posattn.comparison.differences import describe, differences, under, written_changes
 from posattn.comparison.factorial import Design
@@ -59,12 +60,16 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """A study with all that follows from it. Runs are ordered so that seeds get complete early."""
+    """A study with all that follows from it. Runs are ordered so that seeds get complete early.
+
+    `written` is the study before its budgets were matched and its values tuned.
+    """
 
     study: Study
     arms: tuple[Arm, ...]
     runs: tuple[PlannedRun, ...]
     control: tuple[Finding, ...]
+    written: Study
     design: Design | None = None
 
     @property
@@ -94,6 +99,7 @@ class StudyPlan:
             "threads": self.threads,
             "runs": [{"arm": run.arm, "seed": run.seed, "folder": run.folder} for run in self.runs],
             "control": [finding.to_json() for finding in self.control],
+            **choices(study),
             **self._design_to_json(),
         }
 
@@ -113,10 +119,18 @@ class StudyPlan:
         return found
 
 
-def make_plan(study: Study) -> StudyPlan:
+def choices(study: Study) -> dict[str, Any]:
+    """Return how budgets are matched, where that is not by steps, as it stands in plan.json."""
+    if study.match == StepsMatch():
+        return {}
+    return {"match": study.match.model_dump(mode="json")}
+
+
+def make_plan(study: Study, written: Study | None = None) -> StudyPlan:
     """Return the plan of a study; raise `ControlError` if arms differ in more than it declares.
 
-    A study with tasks has one plan for each of its `task_studies()`, and is refused here.
+    `written` is the study as its file has it, where its arms have been changed since. A study with
+    tasks has one plan for each of its `task_studies()`, and is refused here.
     """
     if study.tasks:
         raise RecipeError(
@@ -136,12 +150,12 @@ def make_plan(study: Study) -> StudyPlan:
         for seed in study.seeds
         for arm in arms
     ]
-    return StudyPlan(study, arms, tuple(runs), tuple(control), design)
+    return StudyPlan(study, arms, tuple(runs), tuple(control), written or study, design)
 
 
 def write_plan(plan: StudyPlan, out: Path) -> None:
-    """Write study.yaml and plan.json."""
-    study = plan.study.model_dump(mode="json")
+    """Write study.yaml, the study as it was written, and plan.json, which has what became of it."""
+    study = plan.written.model_dump(mode="json")
     write_bytes(out / "study.yaml", write_yaml(study).encode())
     write_json(out / "plan.json", plan.to_json())
 

@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from posattn.comparison.budgets.schema import BudgetInfo
+from posattn.comparison.factorial.parts import DepthControlPart, DesignPart, EffectPart
 from posattn.comparison.inside_schema import Inside
 from posattn.comparison.results_part import Part
 from posattn.comparison.statistics import PairedDifference, Summary
@@ -300,6 +302,10 @@ class Results(Part):
     limits: list[str]
     probe: ProbeInfo | None = None
     predictions: list[PredictionOutcome] = Field(default_factory=list)
+    design: DesignPart | None = None
+    effects: list[EffectPart] = Field(default_factory=list)
+    depth_controls: list[DepthControlPart] = Field(default_factory=list)
+    budget: BudgetInfo | None = None
 
     def arm(self, name: str) -> ArmResult:
         """Return the arm of this name."""

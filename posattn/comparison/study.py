@@ -5,12 +5,19 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
 
+from posattn.comparison.budgets.config import (
+    HELD,
+    LEFT_OVER_NEEDS,
+    SETS,
+    AnyMatch,
+    StepsMatch,
+)
 from posattn.comparison.differences import under
 from posattn.comparison.factorial import FactorialKeys, expand
 from posattn.comparison.factorial.depth_control import DEPTH_CONTROL
 from posattn.comparison.metrics import metrics
-from posattn.comparison.probes import Probe, make_probe
-from posattn.comparison.tasks import Evaluations, ProbeField, Task, task_document
+from posattn.comparison.probes import AnyProbe, OptionalProbe, Probe, ProbeConfig, make_probe
+from posattn.comparison.tasks import Evaluations, Task, task_document
 from posattn.config import Many, Text
 from posattn.errors import RecipeError
 from posattn.recipe.explain import validate_document
@@ -25,7 +32,7 @@ TASK_PARTS = ("shared", "arms")
 STUDY_WORDS = ("title", "question", "description", "notes")
 
 Seed = Annotated[int, Field(ge=0)]
-_PROBE: TypeAdapter[Any] = TypeAdapter(ProbeField)
+_PROBE: TypeAdapter[ProbeConfig] = TypeAdapter(AnyProbe)
 
 
 class Study(FactorialKeys):
@@ -61,7 +68,7 @@ class Study(FactorialKeys):
     )
     baseline: Text = Field(description="the arm that the others are compared with")
     seeds: Many[Seed] = Field(min_length=1, description="one run of every arm for each")
-    probe: ProbeField = Field(
+    probe: OptionalProbe = Field(
         None,
         description="objective, data, training and scores of a probe, under what is given here",
     )
@@ -70,6 +77,7 @@ class Study(FactorialKeys):
     tasks: dict[str, Task] = Field(
         default_factory=dict, description="by name; each makes an ordinary study of its own"
     )
+    match: AnyMatch = Field(StepsMatch(), description="the budget that all arms get")
     _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
 
     def overrides(self, *place: str) -> Document:
@@ -195,6 +203,23 @@ class Study(FactorialKeys):
         twice = [path for path in self.compensations if under(path, self.declared)]
         if twice:
             raise ValueError(f"both declared and a compensation: {', '.join(twice)}; keep one")
+        return self
+
+    @model_validator(mode="after")
+    def _budget_can_be_matched(self) -> "Study":
+        name = self.match.name
+        path, needed = SETS.get(name), LEFT_OVER_NEEDS.get(name)
+        named = [path] if path and under(path, (*self.varies, *self.declared)) else []
+        if named:
+            raise ValueError(
+                f"match: {name} sets {path} in every arm, and this study lets arms differ there "
+                "themselves ('varies' or 'declared'); keep one"
+            )
+        if needed and needed not in [evaluation.name for evaluation in self.evaluations]:
+            raise ValueError(
+                f"match: {name} needs the evaluation '{needed}', which says what is left over in "
+                f"{HELD[name]}; add {{name: {needed}}} to 'evaluations'"
+            )
         return self
 
 

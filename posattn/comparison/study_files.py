@@ -90,6 +90,9 @@ class Plan(StoredModel):
     runs: list[PlannedRun]
     control: list[ControlRule] = Field(default_factory=list)
     probe: PlannedProbe | None = None
+    design: dict[str, Any] | None = None
+    depth_controls: dict[str, str] = Field(default_factory=dict)
+    match: dict[str, Any] | None = None
 
 
 class Status(StoredModel):

@@ -1,11 +1,11 @@
 """`Task`: what one task of a study with several changes, and the ordinary study that comes of it."""
 
-from typing import TYPE_CHECKING, Any, Optional, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from posattn.comparison.evaluations import EvaluationConfig, evaluations
-from posattn.comparison.probes import AnyProbe, ProbeConfig
+from posattn.comparison.probes import OptionalProbe
 from posattn.config import FrozenConfig, Many, Text, open_field
 from posattn.errors import RecipeError
 from posattn.recipe.merge import merge
@@ -13,26 +13,25 @@ from posattn.recipe.reader import Document, KeyPath, Origin
 
 if TYPE_CHECKING:
     Evaluations = tuple[EvaluationConfig, ...]
-    ProbeField: TypeAlias = ProbeConfig | None
 else:
     Evaluations = Many[open_field(evaluations, EvaluationConfig)]
-    ProbeField = Optional[AnyProbe]  # noqa: UP045  (an open field is no class)
 
-REPLACED = ("question", "probe", "evaluations", "primary")
-"""What a task says instead of the study, where it says it, or where it has a probe, which says it."""
+REPLACED = ("question", "evaluations", "primary")
+"""What a task says instead of the study, where it says it."""
 
 
 class Task(FrozenConfig):
     """One task of a study: the same arms and seeds on other data, with other scores.
 
     `shared` and `arms` merge over those of the study; `leave_out` names arms that this task does
-    without, each with the reason. What is empty is as the study has it; but a task with a `probe` has
-    the question and scores of that, not those of the study.
+    without, each with the reason. What is empty is as the study has it.
     """
 
     title: Text = ""
     question: Text = ""
-    probe: ProbeField = None
+    probe: OptionalProbe = Field(
+        None, description="what the task asks; brings question, evaluations and primary score"
+    )
     shared: dict[str, Any] = Field(
         default_factory=dict, description="overrides for all arms, over those of the study"
     )
@@ -60,6 +59,8 @@ def task_document(study: Document, name: str) -> Document:
             del whole[key]
         if task[key]:
             own[key] = task[key]
+    if task["probe"]:
+        whole["probe"] = task["probe"]
     origins = {path: origin for path, origin in study.origins.items() if path[:1] != ("tasks",)}
     merged = merge(Document(whole, origins), Document(own, _below(study.origins, place)))
     data = {

@@ -30,10 +30,6 @@ class DecoderConfig(NamedConfig):
         """Return the longest sequence it can decode, or None if there is no limit."""
         return None
 
-    def injected(self) -> MechanismConfig | None:
-        """Return the mechanism whose signal is added to the states before decoding, or None."""
-        return None
-
     def card(self, encoder: EncoderConfig) -> Mapping[str, str]:
         """Return the lines of the architecture card."""
         return {}

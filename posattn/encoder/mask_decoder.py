@@ -80,11 +80,6 @@ class MaskDecoderConfig(DecoderConfig):
         return limit
 
     @override
-    def injected(self) -> MechanismConfig | None:
-        inject: MechanismConfig = self.inject
-        return inject
-
-    @override
     def card(self, encoder: EncoderConfig) -> Mapping[str, str]:
         query = "H + I" if self.query == "h_plus_p" else "I"
         owner = "the encoder's last layer" if self.share == "last_layer" else "its own layers"

@@ -3,6 +3,7 @@
 from posattn.comparison.probes.absolute import IndexProbe, ReverseProbe
 from posattn.comparison.probes.base import (
     AnyProbe,
+    OptionalProbe,
     Prediction,
     Probe,
     ProbeConfig,
@@ -23,6 +24,7 @@ __all__ = [
     "NeedleProbe",
     "OffsetBySymbolProbe",
     "OffsetProbe",
+    "OptionalProbe",
     "OrderProbe",
     "PointedProbe",
     "Prediction",

@@ -92,4 +92,6 @@ class ReverseProbe(Probe):
                 "distance by that"
             )
         elif facts.adds_to_input and not (facts.injects or facts.moves):
-            yield self.solves("queries and keys hold their absolute positions, which can be matched")
+            yield self.solves(
+                "queries and keys hold their absolute positions, which can be matched"
+            )

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, Optional, TypeAlias, final
 
 from pydantic import Field
 
@@ -169,6 +169,10 @@ probes: Registry[type[Probe]] = Registry(
     "probe", "posattn.probes", class_check(Probe, config=ProbeConfig)
 )
 AnyProbe = open_field(probes, ProbeConfig)
+if TYPE_CHECKING:
+    OptionalProbe: TypeAlias = ProbeConfig | None
+else:
+    OptionalProbe = Optional[AnyProbe]  # noqa: UP045  (an open field is no class)
 
 
 def make_probe(config: ProbeConfig) -> Probe:

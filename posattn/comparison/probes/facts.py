@@ -67,9 +67,8 @@ def facts_of(recipe: Recipe) -> Facts | None:
         adds_values=any(part.adds_values for part in traits),
         pairwise=all(part.pairwise for part in traits),
         moves=any(part.places for part in traits),
-        fresh_input_rows=_only_added(recipe) and any(
-            part.fresh_rows_beyond(length) for part in encoder.mechanism
-        ),
+        fresh_input_rows=_only_added(recipe)
+        and any(part.fresh_rows_beyond(length) for part in encoder.mechanism),
         fresh_rows=any(fresh for _, fresh in parts),
         local=causal or windowed,
         layers=sum(recipe.decoder.layer_runs(encoder)),

@@ -45,7 +45,9 @@ class OrderProbe(Probe):
                 "rows is answered wrongly"
             )
         elif facts.shift_blind and facts.pairwise and not (facts.local or facts.moves):
-            yield self.solves("one head that looks to the left meets the other mask from the second")
+            yield self.solves(
+                "one head that looks to the left meets the other mask from the second"
+            )
 
 
 class TwinMasksConfig(ProbeConfig):

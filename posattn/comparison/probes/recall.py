@@ -63,7 +63,7 @@ class NeedleProbe(Probe):
     Config = NeedleConfig
     config: NeedleConfig
     question = "Is what stands beside a key found by the key, however far away?"
-    steps = 500
+    steps = 700
     num_symbols = 18
     multiples = (1, 2, 4)
     solved_from = 0.9

@@ -45,7 +45,9 @@ class OffsetProbe(Probe):
 
     Config = OffsetConfig
     config: OffsetConfig
-    question = "Can attention find a place at a fixed distance, and still beyond the trained length?"
+    question = (
+        "Can attention find a place at a fixed distance, and still beyond the trained length?"
+    )
     multiples = (1, 2, 4)
 
     @override
@@ -103,24 +105,27 @@ class OffsetBySymbolProbe(Probe):
 
     @override
     def expect(self, facts: Facts) -> Iterator[Prediction]:
-        reaches = self.config.reaches
         if facts.order_blind:
             yield self.at_chance(BLIND)
         elif facts.mirrored:
-            distances = list(range(1, reaches + 1))
+            distances = list(range(1, self.config.reaches + 1))
             yield self.at_chance(MIRRORED, mirrored_share(self.row, distances, self.symbols))
-        elif not (facts.reads_query or facts.adds_to_input or facts.adds_values):
-            if facts.pairwise and reaches > facts.heads * facts.layers:
-                yield self.fails(
-                    "no head chooses its distances by the query's symbol, and there are more "
-                    "distances than heads that could hold one each"
-                )
+        elif self._is_short_of_heads(facts):
+            yield self.fails(
+                "no head chooses its distances by the query's symbol, and there are more distances "
+                "than heads that could hold one each"
+            )
         if fetches(facts) and facts.reads_query:
             why = "the query's symbol can choose the distance of a head by itself"
             yield self.solves(why)
             if not facts.fresh_rows:
                 why += "; every distance of longer rows reads what training reached"
                 yield self.solves(why, 4)
+
+    def _is_short_of_heads(self, facts: Facts) -> bool:
+        reads = facts.reads_query or facts.adds_to_input or facts.adds_values
+        fixed = facts.pairwise and not reads
+        return fixed and self.config.reaches > facts.heads * facts.layers
 
 
 class PointedConfig(ProbeConfig):
@@ -165,12 +170,17 @@ class PointedProbe(Probe):
     @override
     def expect(self, facts: Facts) -> Iterator[Prediction]:
         if facts.order_blind:
-            yield self.fails("a place does not know what is near it, and pointers reach near places")
-        elif not (facts.reads_key or facts.adds_to_input) and facts.pairwise:
-            if facts.layers == 1 and 2 * self.config.reach + 1 > facts.heads:
-                yield self.fails(
-                    "a logit is a term of both contents and a term of query and distance, so no head "
-                    "matches a key's pointer with its distance, and there are more pointers than heads"
-                )
+            yield self.fails(
+                "a place does not know what is near it, and pointers reach near places"
+            )
+        elif self._is_short_of_heads(facts):
+            yield self.fails(
+                "a logit is a term of both contents and a term of query and distance, so no head "
+                "matches a key's pointer with its distance, and there are more pointers than heads"
+            )
         if fetches(facts) and facts.reads_key:
             yield self.solves("the key's symbol can choose the distance from which it is seen")
+
+    def _is_short_of_heads(self, facts: Facts) -> bool:
+        fixed = facts.pairwise and not (facts.reads_key or facts.adds_to_input)
+        return fixed and facts.layers == 1 and 2 * self.config.reach + 1 > facts.heads

@@ -1,5 +1,7 @@
 """All sections of a report and their order: the one place where a module of sections is entered."""
 
+from posattn.comparison.report.budget import budget_sections
+from posattn.comparison.report.effects import effect_sections
 from posattn.comparison.report.facts import fact_sections
 from posattn.comparison.report.inside import inside_sections
 from posattn.comparison.report.predictions import prediction_sections
@@ -38,7 +40,9 @@ def study_sections(results: Results, figures: dict[str, Figure], folder: str) ->
         *prediction_sections(results),
         *quality_sections(results, figures),
         *inside_sections(results, figures),
+        *effect_sections(results, figures),
         *fact_sections(results, folder),
+        *budget_sections(results),
     ]
     return in_order([section for section in sections if section.blocks])
 

@@ -5,13 +5,13 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
+from posattn.recipe.build import build
+from posattn.recipe.schema import load_recipe
 from posattn.training.batches import IGNORE, BatchStream, validation_batches
 from posattn.training.forward import run_batch
 from posattn.training.objectives import AnyObjectiveConfig
 from posattn.training.text import DataConfig
 from posattn.training.text.prepare import prepare
-from posattn.recipe.build import build
-from posattn.recipe.schema import load_recipe
 
 HIDDEN = TypeAdapter(AnyObjectiveConfig).validate_python(
     {"name": "twin_masks", "edges": "hidden", "period": 4, "classes": 2}
@@ -90,9 +90,7 @@ def test_the_model_gets_the_positions_that_are_given(corpus):
     model = build(recipe, corpus.tokenizer.vocab_size).eval()
     batch = BatchStream(corpus.train, HIDDEN, batch_size=4, seed=0).batch(0, 0)
     given = run_batch(model, batch, torch.device("cpu"), "float32").logits
-    expected = model(
-        batch.ids, positions=batch.positions, selected=batch.targets != IGNORE
-    ).logits
+    expected = model(batch.ids, positions=batch.positions, selected=batch.targets != IGNORE).logits
     counted = run_batch(
         model, type(batch)(**{**vars(batch), "positions": None}), torch.device("cpu"), "float32"
     ).logits
