@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from posattn.comparison.arm_recipe import arm_recipe
+from posattn.comparison.confounds import Confounds, Rules, find_confounds
 from posattn.comparison.control import DeclaredFactors, Finding, check_arms
 from posattn.comparison.differences import describe, differences, under, written_changes
 from posattn.comparison.factorial import Design
@@ -20,7 +21,7 @@ from posattn.recipe.schema import Recipe, recipe_data, recipe_digest
 from posattn.recipe.writer import write_yaml
 from posattn.training.durable import read_json, strict_json, write_bytes, write_json
 
-EXPLAINED = ("compensations", "design", "depth_controls")
+EXPLAINED = ("compensations", "confounds", "design", "depth_controls")
 """Keys of plan.json that say why the arms are as they are; the arms' recipes decide."""
 
 
@@ -61,6 +62,7 @@ class StudyPlan:
     runs: tuple[PlannedRun, ...]
     control: tuple[Finding, ...]
     design: Design | None = None
+    confounds: Confounds | None = None
 
     @property
     def threads(self) -> int:
@@ -92,11 +94,13 @@ class StudyPlan:
         }
 
     def _design_to_json(self) -> dict[str, Any]:
-        """Return the design and the controls of depth, where there are any."""
+        """Return the design, what is mixed, and the controls of depth, where there are any."""
         found: dict[str, Any] = {}
         if self.design is not None:
             refused = refusals(self.study, self.design)
             found["design"] = self.design.to_json(refused)
+        if self.confounds is not None and self.confounds.to_json():
+            found["confounds"] = self.confounds.to_json()
         if self.study.depth_controls():
             found["depth_controls"] = self.study.depth_controls()
         return found
@@ -112,12 +116,25 @@ def make_plan(study: Study) -> StudyPlan:
         check_differ(design, recipes)
     _check_declarations(factors, recipes)
     control = check_arms(recipes, study.baseline, factors)
+    confounds = find_confounds(recipes, _rules(study, design))
+    control.append(confounds.finding())
     runs = [
         PlannedRun(arm.name, seed, _with_seed(arm.recipe, seed))
         for seed in study.seeds
         for arm in arms
     ]
-    return StudyPlan(study, arms, tuple(runs), tuple(control), design)
+    return StudyPlan(study, arms, tuple(runs), tuple(control), design, confounds)
+
+
+def _rules(study: Study, design: Design | None) -> Rules:
+    return Rules(
+        baseline=study.baseline,
+        varies=study.varies,
+        compensations=study.compensations,
+        confounded=study.confounded,
+        design=design,
+        factor_paths=study.factor_paths(),
+    )
 
 
 def write_plan(plan: StudyPlan, out: Path) -> None:

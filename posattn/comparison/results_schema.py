@@ -5,7 +5,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from posattn.comparison.factorial.parts import DepthControlPart, DesignPart, EffectPart
+from posattn.comparison.factorial.parts import (
+    ConfoundsPart,
+    DepthControlPart,
+    DesignPart,
+    EffectPart,
+)
 from posattn.comparison.results_part import Part
 from posattn.comparison.statistics import PairedDifference, Summary
 from posattn.comparison.verdicts import Judgement
@@ -258,6 +263,7 @@ class Results(Part):
     recipe: dict[str, Any]
     notes: list[str]
     limits: list[str]
+    confounds: ConfoundsPart | None = None
     design: DesignPart | None = None
     effects: list[EffectPart] = Field(default_factory=list)
     depth_controls: list[DepthControlPart] = Field(default_factory=list)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from posattn.comparison.differences import under
+from posattn.comparison.differences import under, written_changes
 from posattn.comparison.evaluations import EvaluationConfig, evaluations
 from posattn.comparison.factorial import FactorialKeys, expand
 from posattn.comparison.factorial.depth_control import DEPTH_CONTROL
@@ -56,6 +56,10 @@ class Study(FactorialKeys):
         description="dotted paths in which arms differ to be comparable (tuned rates, matched sizes), "
         "each with the reason; no confounds",
     )
+    confounded: Text = Field(
+        "",
+        description="why arms mix architecture, objective, data or training; the report puts it first",
+    )
     baseline: Text = Field(description="the arm that the others are compared with")
     seeds: Many[Seed] = Field(min_length=1, description="one run of every arm for each")
     primary: Text = Field("validation_loss", description="the score that verdicts are about")
@@ -69,6 +73,13 @@ class Study(FactorialKeys):
             data = {part: value for part, value in data[key].items() if part != DEPTH_CONTROL}
         origins = _below(self._origins, place)
         return Document(data, {(): Origin(f"the study {self.name}"), **origins})
+
+    def factor_paths(self) -> dict[str, list[str]]:
+        """Return the dotted paths that the levels of each factor change."""
+        return {
+            name: sorted({p for c in levels.values() for p in written_changes(c)} - {"description"})
+            for name, levels in self.factors.items()
+        }
 
     def depth_controls(self) -> dict[str, str]:
         """Return, by the name of each control of depth, the arm whose depth it has."""
