@@ -151,7 +151,7 @@ def _has_crossing(
 def _stray(parts: Mapping[str, Components], rules: Rules) -> dict[str, tuple[str, ...]]:
     """Return arms that differ only in an aspect that is not studied, and are not crossed with it."""
     studied = {_aspect(path) for path in rules.varies}
-    found = {}
+    found: dict[str, tuple[str, ...]] = {}
     base = parts[rules.baseline]
     varied = {arm: _aspects(part, base) for arm, part in parts.items()}
     for arm, aspects in varied.items():

@@ -1,4 +1,4 @@
-"""`Part`: what every part of results.json is."""
+"""`Part`: what all parts of results.json have in common."""
 
 from pydantic import BaseModel, ConfigDict
 

@@ -11,6 +11,7 @@ from posattn.comparison.factorial.parts import (
     DesignPart,
     EffectPart,
 )
+from posattn.comparison.inside_schema import Inside
 from posattn.comparison.results_part import Part
 from posattn.comparison.statistics import PairedDifference, Summary
 from posattn.comparison.verdicts import Judgement
@@ -168,6 +169,7 @@ class ArmResult(Part):
     speed: list[SpeedSummary]
     peak_memory_bytes: int | None
     sizes: Sizes
+    inside: Inside | None = None
 
 
 class SampleTest(Part):

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from posattn.comparison import wording
+from posattn.comparison.report.links import arm_page, file_target, run_id
 from posattn.comparison.results_schema import ArmResult, Contrast, Results
 from posattn.comparison.statistics import Summary, summarize
 from posattn.figures import Figure
@@ -69,6 +70,7 @@ def _contrast_table(results: Results) -> Table:
         ],
         rows,
         note,
+        name="differences",
     )
 
 
@@ -123,6 +125,7 @@ def _matrix(results: Results) -> Table:
         [*words("arm"), *numbers(*names)],
         rows,
         note,
+        name="pairs",
     )
 
 
@@ -161,6 +164,7 @@ def _secondary(results: Results) -> list[Block]:
             rows,
             note,
             folded="Secondary: the same differences over validation samples",
+            name="samples",
         )
     ]
 
@@ -179,7 +183,7 @@ def _scores(results: Results) -> Table:
         "ranking."
     )
     rows = [_score_row(results, arm) for arm in results.arms]
-    return Table("Scores on the validation split", columns, rows, note)
+    return Table("Scores on the validation split", columns, rows, note, name="scores")
 
 
 def _score_row(results: Results, arm: ArmResult) -> list[str]:
@@ -216,6 +220,8 @@ def _runs(results: Results) -> Table:
         row = [run.arm, str(run.seed), run.state, wording.count(run.step)]
         row += [wording.large(run.tokens), seconds, wording.score(metric, score.value)]
         rows.append([*row, run.reason or score.reason or "", run.folder])
+    numbered = list(enumerate(results.runs))
+    pages = {(n, 1): f"{arm_page(run.arm)}#{run_id(run.arm, run.seed)}" for n, run in numbered}
     titles = ("step", "tokens", "seconds", metric.label)
     columns = [*words("arm"), *numbers("seed"), *words("state"), *numbers(*titles)]
     finished = f"{results.study.runs_finished} of {results.study.runs_planned} finished"
@@ -224,6 +230,9 @@ def _runs(results: Results) -> Table:
         [*columns, *words("reason", "folder")],
         rows,
         folded=f"Every run ({finished})",
+        name="runs",
+        links=pages | {(n, 8): file_target(f"{run.folder}/") for n, run in numbered if run.files},
+        row_ids={n: run_id(run.arm, run.seed) for n, run in numbered},
     )
 
 
@@ -241,6 +250,7 @@ def _lengths(results: Results, figures: Figures) -> list[Block]:
         "Not tested. Each length is measured on a share of the validation text of its own, so 1\u00d7 "
         "need not equal the score above. \u201ccannot run\u201d: the mechanism refuses this length; "
         "the reason is at the figure and in results.json.",
+        name="length",
     )
     return [*_pictures(figures, "length"), table]
 
@@ -274,7 +284,7 @@ def _other(results: Results) -> list[Block]:
     ]
     text = Text("Numbers of further evaluations as they gave them; their units are their own.")
     caption = "Further evaluations, mean \u00b1 sample sd over finished seeds, not tested"
-    return [text, Table(caption, [*words("arm"), *numbers(*values)], rows)]
+    return [text, Table(caption, [*words("arm"), *numbers(*values)], rows, name="other")]
 
 
 def _scalars(content: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, float]]:
