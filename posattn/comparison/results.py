@@ -10,6 +10,7 @@ from posattn.comparison.answer import answer
 from posattn.comparison.budgets.account import account
 from posattn.comparison.contrasts import descriptive_contrasts, judged_contrasts
 from posattn.comparison.factorial.effects import depth_controls, design_part, effects
+from posattn.comparison.factorial.parts import ConfoundsPart
 from posattn.comparison.inside import inside
 from posattn.comparison.limits import limits
 from posattn.comparison.metrics import Metric, metrics
@@ -82,14 +83,18 @@ def collect(out: Path) -> Results:
 def _factorial(
     files: StudyFiles, scores: Scores, contrasts: list[Contrast], primary: Metric
 ) -> dict[str, Any]:
-    """Return the parts of results.json that a study with factors or controls of depth adds."""
+    """Return the parts of results.json on factors, controls of depth and what is mixed."""
     plan = files.plan
-    controls = depth_controls(plan.depth_controls, scores, contrasts, primary.name)
-    if plan.design is None:
-        return {"depth_controls": controls}
-    part = design_part(plan.design)
-    found = effects(part, scores, plan.seeds, primary.better)
-    return {"design": part, "effects": found, "depth_controls": controls}
+    found: dict[str, Any] = {
+        "depth_controls": depth_controls(plan.depth_controls, scores, contrasts, primary.name)
+    }
+    if plan.confounds:
+        found["confounds"] = ConfoundsPart.model_validate(plan.confounds)
+    if plan.design is not None:
+        part = design_part(plan.design)
+        found["design"] = part
+        found["effects"] = effects(part, scores, plan.seeds, primary.better)
+    return found
 
 
 def merge_by_key(contents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -6,7 +6,12 @@ from typing import Any, Literal
 from pydantic import Field
 
 from posattn.comparison.budgets.schema import BudgetInfo
-from posattn.comparison.factorial.parts import DepthControlPart, DesignPart, EffectPart
+from posattn.comparison.factorial.parts import (
+    ConfoundsPart,
+    DepthControlPart,
+    DesignPart,
+    EffectPart,
+)
 from posattn.comparison.inside_schema import Inside
 from posattn.comparison.results_part import Part
 from posattn.comparison.statistics import PairedDifference, Summary
@@ -310,6 +315,7 @@ class Results(Part):
     recipe: dict[str, Any]
     notes: list[str]
     limits: list[str]
+    confounds: ConfoundsPart | None = None
     probe: ProbeInfo | None = None
     predictions: list[PredictionOutcome] = Field(default_factory=list)
     design: DesignPart | None = None

@@ -89,6 +89,7 @@ class Plan(StoredModel):
     varies: list[str] = Field(default_factory=list)
     runs: list[PlannedRun]
     control: list[ControlRule] = Field(default_factory=list)
+    confounds: dict[str, Any] = Field(default_factory=dict)
     probe: PlannedProbe | None = None
     design: dict[str, Any] | None = None
     depth_controls: dict[str, str] = Field(default_factory=dict)
