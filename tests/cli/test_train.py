@@ -88,7 +88,7 @@ def test_a_folder_that_weights_came_from_is_needed_to_begin_and_not_to_resume(
 ):
     ending("finished")
     start = tmp_path / "elsewhere"
-    given = ("train", tiny, "--set", f"train.start={{from: {start}}}", "--out", tmp_path / "run")
+    given = ("train", tiny, "--set", f"train.start={{path: {start}}}", "--out", tmp_path / "run")
     code, _, err = posattn_command(*given, "--resume")
     assert code != 0
     assert str(start) in err
