@@ -85,6 +85,7 @@ class Status(StoredModel):
     reason: str | None = None
     resumed: int = 0
     seconds: float | None = None
+    graphs: int | None = None
 
 
 class StoredValidation(StoredModel):
