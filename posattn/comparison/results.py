@@ -148,6 +148,7 @@ def _run(run: RunFiles, chosen: list[Metric]) -> RunResult:
         targets=status.targets if status else 0,
         seconds=status.seconds if status else None,
         resumed=status.resumed if status else 0,
+        graphs=status.graphs if status else None,
         reason=status.reason if status else None,
         scores={metric.name: _score(run, metric) for metric in chosen},
         curve=[CurvePoint(step=p.step, tokens=p.tokens, loss=p.loss) for p in run.curve],

@@ -72,7 +72,10 @@ class CurvePoint(Part):
 
 
 class RunResult(Part):
-    """One arm with one seed. `state` is that of status.json, or "not started"."""
+    """One arm with one seed. `state` is that of status.json, or "not started".
+
+    `graphs` are those that torch.compile made since the run was last started; null where nothing compiles.
+    """
 
     arm: str
     seed: int
@@ -83,6 +86,7 @@ class RunResult(Part):
     targets: int
     seconds: float | None
     resumed: int
+    graphs: int | None = None
     reason: str | None
     scores: dict[str, RunScore]
     curve: list[CurvePoint]

@@ -106,6 +106,7 @@ class Status(StoredModel):
     reason: str | None = None
     resumed: int = 0
     seconds: float | None = None
+    graphs: int | None = None
 
 
 class StoredValidation(StoredModel):
