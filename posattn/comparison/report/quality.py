@@ -232,7 +232,8 @@ def _runs(results: Results) -> Table:
         rows,
         folded=f"Every run ({finished})",
         name="runs",
-        links=pages | {(n, 8 + compiled): file_target(f"{run.folder}/") for n, run in numbered if run.files},
+        links=pages
+        | {(n, 8 + compiled): file_target(f"{run.folder}/") for n, run in numbered if run.files},
         row_ids={n: run_id(run.arm, run.seed) for n, run in numbered},
     )
 
