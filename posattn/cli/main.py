@@ -23,11 +23,14 @@ from posattn.cli import (
     inspecting,
     listing,
     mechanism,
+    probe,
     schema,
     show,
     swap,
+    tensorboard,
     train,
     validate,
+    watch,
 )
 from posattn.cli.app import app, say
 from posattn.errors import PosattnError
@@ -43,12 +46,15 @@ __all__ = [
     "inspecting",
     "listing",
     "mechanism",
+    "probe",
     "run",
     "schema",
     "show",
     "swap",
+    "tensorboard",
     "train",
     "validate",
+    "watch",
 ]
 
 

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from posattn.comparison.arm_recipe import arm_recipe
+from posattn.comparison.budgets.config import StepsMatch
+from posattn.comparison.confounds import Confounds, Rules, find_confounds
 from posattn.comparison.control import DeclaredFactors, Finding, check_arms
 from posattn.comparison.differences import describe, differences, under, written_changes
 from posattn.comparison.factorial import Design
 from posattn.comparison.factorial.combinations import check_differ, explain_refusal, refusals
+from posattn.comparison.probes import Probe
+from posattn.comparison.probes.stored import predictions_to_json, probe_to_json
 from posattn.comparison.study import STUDY_WORDS, Study
 from posattn.errors import RecipeError
 from posattn.recipe.card import make_contract
@@ -20,7 +24,10 @@ from posattn.recipe.schema import Recipe, recipe_data, recipe_digest
 from posattn.recipe.writer import write_yaml
 from posattn.training.durable import read_json, strict_json, write_bytes, write_json
 
-EXPLAINED = ("compensations", "design", "depth_controls")
+SUITE_PLAN = "suite_plan.json"
+"""What marks the folder of a study with tasks."""
+
+EXPLAINED = ("compensations", "confounds", "design", "depth_controls")
 """Keys of plan.json that say why the arms are as they are; the arms' recipes decide."""
 
 
@@ -54,13 +61,18 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """A study with all that follows from it. Runs are ordered so that seeds get complete early."""
+    """A study with all that follows from it. Runs are ordered so that seeds get complete early.
+
+    `written` is the study before its budgets were matched and its values tuned.
+    """
 
     study: Study
     arms: tuple[Arm, ...]
     runs: tuple[PlannedRun, ...]
     control: tuple[Finding, ...]
+    written: Study
     design: Design | None = None
+    confounds: Confounds | None = None
 
     @property
     def threads(self) -> int:
@@ -77,7 +89,7 @@ class StudyPlan:
         return {
             "study": study.name,
             **{word: getattr(study, word) for word in STUDY_WORDS},
-            "arms": [_arm_to_json(arm) for arm in self.arms],
+            "arms": [_arm_to_json(arm, study.asks()) for arm in self.arms],
             "seeds": list(study.seeds),
             "baseline": study.baseline,
             "primary": study.primary,
@@ -85,25 +97,50 @@ class StudyPlan:
             "declared": dict(study.declared),
             **({"compensations": dict(study.compensations)} if study.compensations else {}),
             "evaluations": [item.model_dump(mode="json") for item in study.evaluations],
+            **self._probe_to_json(),
             "threads": self.threads,
             "runs": [{"arm": run.arm, "seed": run.seed, "folder": run.folder} for run in self.runs],
             "control": [finding.to_json() for finding in self.control],
+            **choices(study),
             **self._design_to_json(),
         }
 
+    def _probe_to_json(self) -> dict[str, Any]:
+        """Return what the study's probe asks, if it has one."""
+        probe = self.study.asks()
+        return {} if probe is None else {"probe": probe_to_json(probe)}
+
     def _design_to_json(self) -> dict[str, Any]:
-        """Return the design and the controls of depth, where there are any."""
+        """Return the design, what is mixed, and the controls of depth, where there are any."""
         found: dict[str, Any] = {}
         if self.design is not None:
             refused = refusals(self.study, self.design)
             found["design"] = self.design.to_json(refused)
+        if self.confounds is not None and self.confounds.to_json():
+            found["confounds"] = self.confounds.to_json()
         if self.study.depth_controls():
             found["depth_controls"] = self.study.depth_controls()
         return found
 
 
-def make_plan(study: Study) -> StudyPlan:
-    """Return the plan of a study; raise `ControlError` if arms differ in more than it declares."""
+def choices(study: Study) -> dict[str, Any]:
+    """Return how budgets are matched, where that is not by steps, as it stands in plan.json."""
+    if study.match == StepsMatch():
+        return {}
+    return {"match": study.match.model_dump(mode="json")}
+
+
+def make_plan(study: Study, written: Study | None = None) -> StudyPlan:
+    """Return the plan of a study; raise `ControlError` if arms differ in more than it declares.
+
+    `written` is the study as its file has it, where its arms have been changed since. A study with
+    tasks has one plan for each of its `task_studies()`, and is refused here.
+    """
+    if study.tasks:
+        raise RecipeError(
+            f"the study '{study.name}' has tasks ({', '.join(study.tasks)}): each is a study of its "
+            "own. Run all of them with posattn compare or run_suite"
+        )
     design = study.design()
     arms = tuple(_arm(study, design, name) for name in study.arms)
     recipes = {arm.name: recipe_data(arm.recipe) for arm in arms}
@@ -112,17 +149,31 @@ def make_plan(study: Study) -> StudyPlan:
         check_differ(design, recipes)
     _check_declarations(factors, recipes)
     control = check_arms(recipes, study.baseline, factors)
+    confounds = find_confounds(recipes, _rules(study, design))
+    control.append(confounds.finding())
     runs = [
         PlannedRun(arm.name, seed, _with_seed(arm.recipe, seed))
         for seed in study.seeds
         for arm in arms
     ]
-    return StudyPlan(study, arms, tuple(runs), tuple(control), design)
+    planned = written or study
+    return StudyPlan(study, arms, tuple(runs), tuple(control), planned, design, confounds)
+
+
+def _rules(study: Study, design: Design | None) -> Rules:
+    return Rules(
+        baseline=study.baseline,
+        varies=study.varies,
+        compensations=study.compensations,
+        confounded=study.confounded,
+        design=design,
+        factor_paths=study.factor_paths(),
+    )
 
 
 def write_plan(plan: StudyPlan, out: Path) -> None:
-    """Write study.yaml and plan.json."""
-    study = plan.study.model_dump(mode="json")
+    """Write study.yaml, the study as it was written, and plan.json, which has what became of it."""
+    study = plan.written.model_dump(mode="json")
     write_bytes(out / "study.yaml", write_yaml(study).encode())
     write_json(out / "plan.json", plan.to_json())
 
@@ -133,6 +184,10 @@ def check_same_study(plan: StudyPlan, out: Path) -> None:
     A plan of which no run was ever started (the text was missing, say) binds nobody.
     """
     path = out / "plan.json"
+    if (out / SUITE_PLAN).is_file():
+        raise RecipeError(
+            f"{out} holds a study with tasks; choose another folder for '{plan.study.name}'"
+        )
     if not any((out / "runs").glob("*/*")):
         return
     if not path.is_file():
@@ -169,7 +224,7 @@ def _stored(plan: StudyPlan) -> dict[str, Any]:
 
 def _decisive(plan: dict[str, Any]) -> dict[str, Any]:
     """Return what must be equal for the runs of two plans to belong together."""
-    free = {*STUDY_WORDS, *EXPLAINED, "control", "arms", "runs"}
+    free = {*STUDY_WORDS, *EXPLAINED, "control", "arms", "runs", "probe"}
     kept = {key: value for key, value in plan.items() if key not in free}
     return {**kept, "arms": {arm["name"]: arm["recipe"] for arm in plan["arms"]}}
 
@@ -209,7 +264,8 @@ def _check_declarations(factors: DeclaredFactors, recipes: Mapping[str, Any]) ->
             )
 
 
-def _arm_to_json(arm: Arm) -> dict[str, Any]:
+def _arm_to_json(arm: Arm, probe: Probe | None) -> dict[str, Any]:
+    predictions = {} if probe is None else {"predictions": predictions_to_json(probe, arm.recipe)}
     return {
         "name": arm.name,
         "description": arm.recipe.description or None,
@@ -217,4 +273,5 @@ def _arm_to_json(arm: Arm) -> dict[str, Any]:
         "recipe_digest": recipe_digest(arm.recipe),
         "recipe": recipe_data(arm.recipe),
         "contract": make_contract(arm.recipe),
+        **predictions,
     }

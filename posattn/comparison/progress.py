@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from posattn.comparison.plan import PlannedRun
 
-Stage = Literal["data", "runs", "control", "measurements", "report", "done"]
+Stage = Literal["data", "matching", "tuning", "runs", "control", "measurements", "report", "done"]
 RunState = Literal[
     "waiting", "training", "evaluating", "finished", "diverged", "failed", "killed", "interrupted"
 ]
@@ -42,8 +42,27 @@ class RunProgress:
 
 
 @dataclass(frozen=True)
+class SuiteShare:
+    """Which task of a suite a study is, and how far the runs of all tasks are.
+
+    `number` counts tasks from 1; `eta_seconds` is for all tasks, None before anything is known.
+    """
+
+    suite: str
+    task: str
+    number: int
+    tasks: int
+    runs_ended: int
+    runs: int
+    eta_seconds: float | None = None
+
+
+@dataclass(frozen=True)
 class StudyProgress:
-    """How far a study is; `eta_seconds` is for the runs, None before anything is known."""
+    """How far a study is; `eta_seconds` is for the runs, None before anything is known.
+
+    `suite` is there where the study is one task of several.
+    """
 
     study: str
     stage: Stage
@@ -51,6 +70,7 @@ class StudyProgress:
     runs: tuple[RunProgress, ...]
     seconds: float
     eta_seconds: float | None = None
+    suite: SuiteShare | None = None
 
     @property
     def total(self) -> int:

@@ -5,7 +5,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from posattn.comparison.factorial.parts import DepthControlPart, DesignPart, EffectPart
+from posattn.comparison.budgets.schema import BudgetInfo
+from posattn.comparison.factorial.parts import (
+    ConfoundsPart,
+    DepthControlPart,
+    DesignPart,
+    EffectPart,
+)
 from posattn.comparison.inside_schema import Inside
 from posattn.comparison.results_part import Part
 from posattn.comparison.statistics import PairedDifference, Summary
@@ -66,7 +72,10 @@ class CurvePoint(Part):
 
 
 class RunResult(Part):
-    """One arm with one seed. `state` is that of status.json, or "not started"."""
+    """One arm with one seed. `state` is that of status.json, or "not started".
+
+    `graphs` are those that torch.compile made since the run was last started; null where nothing compiles.
+    """
 
     arm: str
     seed: int
@@ -77,6 +86,7 @@ class RunResult(Part):
     targets: int
     seconds: float | None
     resumed: int
+    graphs: int | None = None
     reason: str | None
     scores: dict[str, RunScore]
     curve: list[CurvePoint]
@@ -224,6 +234,55 @@ class ControlResult(Part):
         return self.held is False and not self.expected
 
 
+class PredictionOutcome(Part):
+    """A prediction from the maths, written before the first step, and what the runs did.
+
+    "held": all finished seeds are within the bounds, "broken": none is, "mixed": some are.
+    """
+
+    arm: str
+    score: str
+    at_least: float | None
+    at_most: float | None
+    because: str
+    values: dict[int, float | None]
+    in_range: int
+    n: int
+    verdict: Literal["held", "mixed", "broken", "not tested"]
+
+
+class SolvedShare(Part):
+    """How many of the `n` runs with a score, of all `runs`, solved the probe; exact 95 % interval."""
+
+    arm: str
+    solved: int
+    n: int
+    runs: int
+    low: float
+    high: float
+
+
+class AccuracyAtLength(Part):
+    """Accuracy of one arm at one length, `multiple` of that in training, by seed; null: not measured."""
+
+    arm: str
+    length: int
+    multiple: int
+    values: dict[int, float | None]
+
+
+class ProbeInfo(Part):
+    """What the study's probe asks; a run with at least `solved` on `score` counts as solved."""
+
+    name: str
+    question: str
+    chance: float
+    solved: float
+    score: str
+    arms: list[SolvedShare]
+    lengths: list[AccuracyAtLength] = Field(default_factory=list)
+
+
 class SpeedInfo(Part):
     """Under what conditions the arms were timed, one after the other in each round."""
 
@@ -260,9 +319,13 @@ class Results(Part):
     recipe: dict[str, Any]
     notes: list[str]
     limits: list[str]
+    confounds: ConfoundsPart | None = None
+    probe: ProbeInfo | None = None
+    predictions: list[PredictionOutcome] = Field(default_factory=list)
     design: DesignPart | None = None
     effects: list[EffectPart] = Field(default_factory=list)
     depth_controls: list[DepthControlPart] = Field(default_factory=list)
+    budget: BudgetInfo | None = None
 
     def arm(self, name: str) -> ArmResult:
         """Return the arm of this name."""

@@ -130,6 +130,9 @@ def test_other_threads_are_caught_and_the_backend_is_stated() -> None:
     assert "threads" in found.detail
     backend = finding(study(), "the backend that computed attention is recorded")
     assert backend.detail == "learned: eager, rope: eager"
+    compiled = [replace(run, status={**run.status, "graphs": 2}) for run in study()]
+    stated = finding(compiled, "the backend that computed attention is recorded").detail
+    assert stated.startswith("learned: eager in 2 compiled graph(s), rope")
     trained = study(attention={"asked": "auto", "computed": ["flex", "sdpa"]})[-1]
     assert trained.backend == "flex and sdpa (in evaluation eager)"
 
@@ -152,3 +155,14 @@ def test_arms_whose_data_differ_as_declared_are_compared_among_themselves() -> N
     assert found.expected
     longer[1] = replace(longer[1], batches={10: "x", 20: "z"})
     assert "step 20" in finding([evidence("learned", 0), *longer], BATCHES).detail
+
+
+def test_runs_of_other_lengths_are_compared_as_far_as_both_go() -> None:
+    def planned(steps: int) -> dict[str, Any]:
+        return {"data": {"max_length": 8}, "train": {"steps": steps}}
+
+    long = evidence("learned", 0, planned=planned(20))
+    short = evidence("rope", 0, planned=planned(10), batches={10: "b0-10"})
+    assert finding([long, short], BATCHES).held
+    other = replace(short, batches={10: "other"})
+    assert finding([long, other], BATCHES).broken
