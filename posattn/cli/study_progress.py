@@ -72,7 +72,7 @@ def _of_suite(share: Any) -> list[str]:
     parts = [f"{share.suite}: task {share.number} of {share.tasks}"]
     parts.append(f"{share.runs_ended} of {share.runs} runs in all")
     if share.eta_seconds is not None:
-        parts.append(f"about {_minutes(share.eta_seconds)} left in all")
+        parts.append(f"about {minutes(share.eta_seconds)} left in all")
     return parts
 
 

@@ -40,8 +40,8 @@ def study_sections(results: Results, figures: dict[str, Figure], folder: str) ->
     sections = [
         *prediction_sections(results),
         *quality_sections(results, figures),
-        *inside_sections(results, figures),
         *effect_sections(results, figures),
+        *inside_sections(results, figures),
         *fact_sections(results, folder),
         *budget_sections(results),
     ]

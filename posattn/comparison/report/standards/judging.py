@@ -104,7 +104,7 @@ def diagnostics(results: Results) -> Standing:
 
 def self_test(results: Results) -> Standing:
     """Mechanisms are tested by themselves."""
-    names = []
+    names: list[str] = []
     for arm in results.arms:
         mechanism = arm.changes.get("encoder.mechanism")
         if isinstance(mechanism, dict) and mechanism.get("name") not in (None, *names):
