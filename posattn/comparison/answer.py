@@ -3,6 +3,7 @@
 from posattn.comparison import wording
 from posattn.comparison.results_schema import Contrast, Results, Statement
 from posattn.comparison.statistics import ALPHA, smallest_sign_flip_p
+from posattn.comparison.tuning_answer import tuning_statements
 
 CLAIM_SEEDS = 6
 MOST_RUNS = 6
@@ -16,7 +17,13 @@ def answer(results: Results) -> list[Statement]:
     if verdicts:
         verdicts[0] = verdicts[0].model_copy(update={"text": _key(results) + verdicts[0].text})
     statements = [_headline(results), *verdicts, *_not_compared(contrasts), *_groups(results)]
-    return statements + _failures(results) + _seeds(results) + _scale(results)
+    return (
+        statements
+        + tuning_statements(results)
+        + _failures(results)
+        + _seeds(results)
+        + _scale(results)
+    )
 
 
 def _key(results: Results) -> str:

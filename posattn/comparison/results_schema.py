@@ -9,6 +9,7 @@ from posattn.comparison.budgets.schema import BudgetInfo
 from posattn.comparison.inside_schema import Inside
 from posattn.comparison.results_part import Part
 from posattn.comparison.statistics import PairedDifference, Summary
+from posattn.comparison.tuning.schema import TuningInfo
 from posattn.comparison.verdicts import Judgement
 
 SCHEMA: Literal["posattn-results/1"] = "posattn-results/1"
@@ -261,6 +262,7 @@ class Results(Part):
     notes: list[str]
     limits: list[str]
     budget: BudgetInfo | None = None
+    tuning: TuningInfo | None = None
 
     def arm(self, name: str) -> ArmResult:
         """Return the arm of this name."""

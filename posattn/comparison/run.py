@@ -24,6 +24,7 @@ from posattn.comparison.progress import ProgressBoard, ShowProgress
 from posattn.comparison.run_evidence import RunEvidence, read_evidence
 from posattn.comparison.settle import Workshop, is_settled, settled
 from posattn.comparison.study import Study, load_study
+from posattn.comparison.tuning.tune import RunStudy
 from posattn.comparison.worker import Job
 from posattn.errors import StudyIncomplete
 from posattn.recipe.check import check_recipe
@@ -86,9 +87,18 @@ def run_study(
     _check(plan, folder, is_final=is_settled(study))
     with on_disk(folder), locked(folder, "this study"):
         if not is_settled(study):
-            plan = settled(plan, Workshop(folder, jobs, progress))
+            plan = settled(plan, Workshop(folder, progress), _runner(jobs))
             _check(plan, folder, is_final=True)
         return _StudyRun(plan, folder, jobs, progress).execute()
+
+
+def _runner(jobs: int | None) -> RunStudy:
+    """Return how the study of a tuning's trials is run: as any study, with as many jobs."""
+
+    def run(study: Study, out: Path, show: ShowProgress | None) -> StudyResult:
+        return run_study(study, out, jobs=jobs, progress=show)
+
+    return run
 
 
 def _check(plan: StudyPlan, folder: Path, *, is_final: bool) -> None:

@@ -1,5 +1,6 @@
 """`Study`: a base recipe, arms, seeds and evaluations, as a study file states them."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from posattn.comparison.evaluations import EvaluationConfig, evaluations
 from posattn.comparison.factorial import FactorialKeys, expand
 from posattn.comparison.factorial.depth_control import DEPTH_CONTROL
 from posattn.comparison.metrics import metrics
+from posattn.comparison.tuning.config import TuningConfig
 from posattn.config import Many, Text, open_field
 from posattn.errors import RecipeError
 from posattn.recipe.explain import validate_document
@@ -68,6 +70,9 @@ class Study(FactorialKeys):
     primary: Text = Field("validation_loss", description="the score that verdicts are about")
     evaluations: Many[open_field(evaluations, EvaluationConfig)]  # type: ignore[valid-type]
     match: AnyMatch = Field(StepsMatch(), description="the budget that all arms get")
+    tuning: TuningConfig | None = Field(
+        None, description="a grid of values that is tried in every arm before the runs"
+    )
     _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
 
     def overrides(self, *place: str) -> Document:
@@ -162,6 +167,37 @@ class Study(FactorialKeys):
                 f"{HELD[name]}; add {{name: {needed}}} to 'evaluations'"
             )
         return self
+
+    @model_validator(mode="after")
+    def _tuning_is_fair(self) -> "Study":
+        if self.tuning is None:
+            return self
+        both = sorted({*self.seeds} & {*self.tuning.seeds})
+        if both:
+            raise ValueError(
+                f"tuning seeds ({_listed(self.tuning.seeds)}) and reporting seeds "
+                f"({_listed(self.seeds)}) share {_listed(both)}: values chosen by a seed look better "
+                "on it. Give tuning seeds of their own"
+            )
+        for path in self.tuning.grid:
+            if path.split(".")[0] not in RECIPE_SECTIONS or not all(path.split(".")):
+                raise ValueError(f"tuning: '{path}' is no dotted path into a recipe")
+            if under(path, (*self.varies, *self.declared)) or path == SETS.get(self.match.name):
+                raise ValueError(
+                    f"tuning: {path} is tried in every arm, and this study also lets it differ by "
+                    "'varies', 'declared' or 'match'; keep one"
+                )
+            setting = [arm for arm, own in self.arms.items() if _leads_to(own, path.split("."))]
+            if setting:
+                raise ValueError(
+                    f"tuning: {path} is tried in every arm, and {', '.join(setting)} sets it; leave "
+                    "it out there"
+                )
+        return self
+
+
+def _listed(seeds: Iterable[int]) -> str:
+    return ", ".join(map(str, seeds))
 
 
 def load_study(reference: str | Path, overrides: Overrides = ()) -> Study:

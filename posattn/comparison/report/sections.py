@@ -4,6 +4,7 @@ from posattn.comparison.report.budget import budget_sections
 from posattn.comparison.report.facts import fact_sections
 from posattn.comparison.report.inside import inside_sections
 from posattn.comparison.report.quality import quality_sections
+from posattn.comparison.report.tuning import tuning_sections
 from posattn.comparison.results_schema import Results
 from posattn.figures import Figure
 from posattn.figures.blocks import Section
@@ -39,6 +40,7 @@ def study_sections(results: Results, figures: dict[str, Figure], folder: str) ->
         *inside_sections(results, figures),
         *fact_sections(results, folder),
         *budget_sections(results),
+        *tuning_sections(results, figures),
     ]
     return in_order([section for section in sections if section.blocks])
 
