@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from posattn.cli.app import OutOption, SetOption, again_with, app, continues_with
+from posattn.errors import RecipeError
 
 
 @app.command(
@@ -32,28 +33,62 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task",
+            metavar="NAME",
+            help="Of a study with tasks, run this one only. Repeat for more.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a study: every arm with every seed, under control, then the report.
 
-    Running the same command again continues where it was stopped.
+    A study with tasks runs one after the other; one that fails stops no other, and the exit code
+    is that of the worst. Running the same command again continues where it was stopped.
     """
     from posattn.cli.study_progress import study_progress
     from posattn.comparison.run import run_study
     from posattn.comparison.study import load_study
+    from posattn.comparison.suite import run_suite
 
-    loaded = load_study(study, overrides)
-    number = [] if jobs is None else ["--jobs", str(jobs)]
-    again = again_with("compare", study, "--out", str(out), *number, overrides=overrides)
+    loaded, only = load_study(study, overrides), task or []
+    if only and not loaded.tasks:
+        raise RecipeError(f"--task {only[0]}: the study '{loaded.name}' has no tasks")
+    words = [] if jobs is None else ["--jobs", str(jobs)]
+    words += [word for name in only for word in ("--task", name)]
+    again = again_with("compare", study, "--out", str(out), *words, overrides=overrides)
     with continues_with(again), study_progress() as draw:
-        result = run_study(loaded, out, jobs=jobs, progress=draw)
-    sys.stdout.write(f"Report: {result.report.html}\n")
+        if loaded.tasks:
+            report = run_suite(loaded, out, jobs=jobs, progress=draw, only=only).report.html
+        else:
+            report = run_study(loaded, out, jobs=jobs, progress=draw).report.html
+    sys.stdout.write(f"Report: {report}\n")
 
 
 @app.command(epilog="Example: posattn report runs/quick")
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study.")],
 ) -> None:
-    """Write the report of a study's folder again, from what its runs have stored so far."""
+    """Write the report of a study's folder again, from what its runs have stored so far.
+
+    In the folder of a study with tasks, the reports of its tasks are written too.
+    """
+    from posattn.comparison.suite.files import is_suite
+
+    sys.stdout.write(f"Report: {_suite(folder) if is_suite(folder) else _study(folder)}\n")
+
+
+def _study(folder: Path) -> Path:
     from posattn.comparison.report import write_report
 
-    sys.stdout.write(f"Report: {write_report(folder).html}\n")
+    return write_report(folder).html
+
+
+def _suite(folder: Path) -> Path:
+    from posattn.comparison.suite.report import write_suite_report
+
+    for plan in sorted(folder.glob("tasks/*/plan.json")):
+        _study(plan.parent)
+    return write_suite_report(folder).html

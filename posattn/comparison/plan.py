@@ -12,6 +12,8 @@ from posattn.comparison.control import DeclaredFactors, Finding, check_arms
 from posattn.comparison.differences import describe, differences, under, written_changes
 from posattn.comparison.factorial import Design
 from posattn.comparison.factorial.combinations import check_differ, explain_refusal, refusals
+from posattn.comparison.probes import Probe
+from posattn.comparison.probes.stored import predictions_to_json, probe_to_json
 from posattn.comparison.study import STUDY_WORDS, Study
 from posattn.errors import RecipeError
 from posattn.recipe.card import make_contract
@@ -20,6 +22,9 @@ from posattn.recipe.scalars import plain
 from posattn.recipe.schema import Recipe, recipe_data, recipe_digest
 from posattn.recipe.writer import write_yaml
 from posattn.training.durable import read_json, strict_json, write_bytes, write_json
+
+SUITE_PLAN = "suite_plan.json"
+"""What marks the folder of a study with tasks."""
 
 EXPLAINED = ("compensations", "design", "depth_controls")
 """Keys of plan.json that say why the arms are as they are; the arms' recipes decide."""
@@ -82,7 +87,7 @@ class StudyPlan:
         return {
             "study": study.name,
             **{word: getattr(study, word) for word in STUDY_WORDS},
-            "arms": [_arm_to_json(arm) for arm in self.arms],
+            "arms": [_arm_to_json(arm, study.asks()) for arm in self.arms],
             "seeds": list(study.seeds),
             "baseline": study.baseline,
             "primary": study.primary,
@@ -90,12 +95,18 @@ class StudyPlan:
             "declared": dict(study.declared),
             **({"compensations": dict(study.compensations)} if study.compensations else {}),
             "evaluations": [item.model_dump(mode="json") for item in study.evaluations],
+            **self._probe_to_json(),
             "threads": self.threads,
             "runs": [{"arm": run.arm, "seed": run.seed, "folder": run.folder} for run in self.runs],
             "control": [finding.to_json() for finding in self.control],
             **choices(study),
             **self._design_to_json(),
         }
+
+    def _probe_to_json(self) -> dict[str, Any]:
+        """Return what the study's probe asks, if it has one."""
+        probe = self.study.asks()
+        return {} if probe is None else {"probe": probe_to_json(probe)}
 
     def _design_to_json(self) -> dict[str, Any]:
         """Return the design and the controls of depth, where there are any."""
@@ -121,8 +132,14 @@ def choices(study: Study) -> dict[str, Any]:
 def make_plan(study: Study, written: Study | None = None) -> StudyPlan:
     """Return the plan of a study; raise `ControlError` if arms differ in more than it declares.
 
-    `written` is the study as its file has it, where its arms have been changed since.
+    `written` is the study as its file has it, where its arms have been changed since. A study with
+    tasks has one plan for each of its `task_studies()`, and is refused here.
     """
+    if study.tasks:
+        raise RecipeError(
+            f"the study '{study.name}' has tasks ({', '.join(study.tasks)}): each is a study of its "
+            "own. Run all of them with posattn compare or run_suite"
+        )
     design = study.design()
     arms = tuple(_arm(study, design, name) for name in study.arms)
     recipes = {arm.name: recipe_data(arm.recipe) for arm in arms}
@@ -152,6 +169,10 @@ def check_same_study(plan: StudyPlan, out: Path) -> None:
     A plan of which no run was ever started (the text was missing, say) binds nobody.
     """
     path = out / "plan.json"
+    if (out / SUITE_PLAN).is_file():
+        raise RecipeError(
+            f"{out} holds a study with tasks; choose another folder for '{plan.study.name}'"
+        )
     if not any((out / "runs").glob("*/*")):
         return
     if not path.is_file():
@@ -188,7 +209,7 @@ def _stored(plan: StudyPlan) -> dict[str, Any]:
 
 def _decisive(plan: dict[str, Any]) -> dict[str, Any]:
     """Return what must be equal for the runs of two plans to belong together."""
-    free = {*STUDY_WORDS, *EXPLAINED, "control", "arms", "runs"}
+    free = {*STUDY_WORDS, *EXPLAINED, "control", "arms", "runs", "probe"}
     kept = {key: value for key, value in plan.items() if key not in free}
     return {**kept, "arms": {arm["name"]: arm["recipe"] for arm in plan["arms"]}}
 
@@ -228,7 +249,8 @@ def _check_declarations(factors: DeclaredFactors, recipes: Mapping[str, Any]) ->
             )
 
 
-def _arm_to_json(arm: Arm) -> dict[str, Any]:
+def _arm_to_json(arm: Arm, probe: Probe | None) -> dict[str, Any]:
+    predictions = {} if probe is None else {"predictions": predictions_to_json(probe, arm.recipe)}
     return {
         "name": arm.name,
         "description": arm.recipe.description or None,
@@ -236,4 +258,5 @@ def _arm_to_json(arm: Arm) -> dict[str, Any]:
         "recipe_digest": recipe_digest(arm.recipe),
         "recipe": recipe_data(arm.recipe),
         "contract": make_contract(arm.recipe),
+        **predictions,
     }

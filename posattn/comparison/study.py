@@ -1,25 +1,20 @@
 """`Study`: a base recipe, arms, seeds and evaluations, as a study file states them."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
 
-from posattn.comparison.budgets.config import (
-    HELD,
-    LEFT_OVER_NEEDS,
-    SETS,
-    AnyMatch,
-    StepsMatch,
-)
+from posattn.comparison.budgets.config import AnyMatch, StepsMatch
+from posattn.comparison.budgets.fairness import check_match, check_tuning
 from posattn.comparison.differences import under
-from posattn.comparison.evaluations import EvaluationConfig, evaluations
 from posattn.comparison.factorial import FactorialKeys, expand
 from posattn.comparison.factorial.depth_control import DEPTH_CONTROL
 from posattn.comparison.metrics import metrics
+from posattn.comparison.probes import AnyProbe, OptionalProbe, Probe, ProbeConfig, make_probe
+from posattn.comparison.tasks import Evaluations, Task, task_document
 from posattn.comparison.tuning.config import TuningConfig
-from posattn.config import Many, Text, open_field
+from posattn.config import Many, Text
 from posattn.errors import RecipeError
 from posattn.recipe.explain import validate_document
 from posattn.recipe.merge import Override, merge, override, read_overrides
@@ -29,9 +24,11 @@ from posattn.recipe.shipped import find_recipe, is_study, wrong_kind
 from posattn.training.run_folder import check_run_name
 
 RECIPE_SECTIONS = ("encoder", "decoder", "head", "objective", "data", "train")
+TASK_PARTS = ("shared", "arms")
 STUDY_WORDS = ("title", "question", "description", "notes")
 
 Seed = Annotated[int, Field(ge=0)]
+_PROBE: TypeAdapter[ProbeConfig] = TypeAdapter(AnyProbe)
 
 
 class Study(FactorialKeys):
@@ -67,8 +64,15 @@ class Study(FactorialKeys):
     )
     baseline: Text = Field(description="the arm that the others are compared with")
     seeds: Many[Seed] = Field(min_length=1, description="one run of every arm for each")
+    probe: OptionalProbe = Field(
+        None,
+        description="objective, data, training and scores of a probe, under what is given here",
+    )
     primary: Text = Field("validation_loss", description="the score that verdicts are about")
-    evaluations: Many[open_field(evaluations, EvaluationConfig)]  # type: ignore[valid-type]
+    evaluations: Evaluations = ()
+    tasks: dict[str, Task] = Field(
+        default_factory=dict, description="by name; each makes an ordinary study of its own"
+    )
     match: AnyMatch = Field(StepsMatch(), description="the budget that all arms get")
     tuning: TuningConfig | None = Field(
         None, description="a grid of values that is tried in every arm before the runs"
@@ -76,32 +80,77 @@ class Study(FactorialKeys):
     _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
 
     def overrides(self, *place: str) -> Document:
-        """Return `shared`, or `arms` and an arm's name, as a document that knows its lines."""
+        """Return `shared`, or `arms` and an arm's name, as a document that knows its lines.
+
+        `shared` stands over what the study's probe sets.
+        """
         data: Any = getattr(self, place[0])
         for key in place[1:]:
             data = {part: value for part, value in data[key].items() if part != DEPTH_CONTROL}
         origins = _below(self._origins, place)
-        return Document(data, {(): Origin(f"the study {self.name}"), **origins})
+        found = Document(data, {(): Origin(f"the study {self.name}"), **origins})
+        if place == ("shared",) and self.probe is not None:
+            origin = Origin(f"the probe {self.probe.name}")
+            return merge(Document(make_probe(self.probe).overrides(), {(): origin}), found)
+        return found
+
+    def asks(self) -> Probe | None:
+        """Return the study's probe, if it has one."""
+        return None if self.probe is None else make_probe(self.probe)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _scores_come_with_the_probe(cls, data: Any) -> Any:
+        """Fill in what a study with a probe leaves out: evaluations, primary score, question."""
+        if not isinstance(data, dict) or data.get("probe") is None:
+            return data
+        try:
+            probe = make_probe(_PROBE.validate_python(data["probe"]))
+        except ValidationError:
+            return data  # the field itself says what is wrong
+        filled = {
+            "evaluations": list(probe.evaluations()),
+            "primary": probe.primary(),
+            "question": probe.question,
+        }
+        return {**data, **{key: value for key, value in filled.items() if not data.get(key)}}
 
     def depth_controls(self) -> dict[str, str]:
         """Return, by the name of each control of depth, the arm whose depth it has."""
         return {arm: c[DEPTH_CONTROL] for arm, c in self.arms.items() if DEPTH_CONTROL in c}
 
+    def task_studies(self) -> dict[str, "Study"]:
+        """Return one ordinary study for each task; raise `RecipeError` with file and line.
+
+        Empty for a study without tasks.
+        """
+        document = Document(self.model_dump(), self._origins)
+        found = {}
+        for name in self.tasks:
+            part = expand(task_document(document, name))
+            try:
+                found[name] = validate_document(Study, part, what="task")
+            except RecipeError as error:
+                raise type(error)(f"{error} (in the task '{name}')") from error
+            found[name]._origins.update(part.origins)
+        return found
+
     @model_validator(mode="after")
     def _names_are_portable(self) -> "Study":
-        for name in (self.name, *self.arms):
+        for name in (self.name, *self.arms, *self.tasks):
             try:
                 check_run_name(name)
             except RecipeError as error:
                 raise ValueError(str(error)) from error
-        folded: dict[str, str] = {}
-        for name in self.arms:
-            other = folded.setdefault(name.lower(), name)
-            if other != name:
-                raise ValueError(
-                    f"the arms '{other}' and '{name}' differ in capitals only; some systems would "
-                    "give them one folder. Rename one"
-                )
+        for kind, names in (("arms", self.arms), ("tasks", self.tasks)):
+            folded: dict[str, str] = {}
+            for name in names:
+                other = folded.setdefault(name.lower(), name)
+                if other != name:
+                    raise ValueError(
+                        f"the {kind} '{other}' and '{name}' differ in capitals only; some systems "
+                        "would give them one folder. Rename one"
+                    )
         return self
 
     @model_validator(mode="after")
@@ -114,6 +163,11 @@ class Study(FactorialKeys):
             raise ValueError(
                 f"seeds must be distinct; given more than once: {', '.join(map(str, repeated))}"
             )
+        if not self.tasks:
+            self._check_scores()
+        return self
+
+    def _check_scores(self) -> None:
         try:
             metric = metrics.get(self.primary)
         except RecipeError as error:
@@ -125,13 +179,13 @@ class Study(FactorialKeys):
         if metric.section not in names:
             raise ValueError(
                 f"the primary score '{self.primary}' comes from the evaluation "
-                f"'{metric.section}', which this study does not run (it runs: {', '.join(names)})"
+                f"'{metric.section}', which this study does not run (it runs: {', '.join(names) or 'none'})"
             )
-        return self
 
     @model_validator(mode="after")
     def _declarations_are_paths(self) -> "Study":
-        for path in (*self.varies, *self.declared, *self.compensations):
+        tried = self.tuning.grid if self.tuning else ()
+        for path in (*self.varies, *self.declared, *self.compensations, *tried):
             if path.split(".")[0] not in RECIPE_SECTIONS or not all(path.split(".")):
                 raise ValueError(
                     f"'{path}' is no dotted path into a recipe, such as encoder.mechanism "
@@ -152,52 +206,20 @@ class Study(FactorialKeys):
         return self
 
     @model_validator(mode="after")
-    def _budget_can_be_matched(self) -> "Study":
-        name = self.match.name
-        path, needed = SETS.get(name), LEFT_OVER_NEEDS.get(name)
-        named = [path] if path and under(path, (*self.varies, *self.declared)) else []
-        if named:
-            raise ValueError(
-                f"match: {name} sets {path} in every arm, and this study lets arms differ there "
-                "themselves ('varies' or 'declared'); keep one"
-            )
-        if needed and needed not in [evaluation.name for evaluation in self.evaluations]:
-            raise ValueError(
-                f"match: {name} needs the evaluation '{needed}', which says what is left over in "
-                f"{HELD[name]}; add {{name: {needed}}} to 'evaluations'"
-            )
+    def _budgets_are_fair(self) -> "Study":
+        differing = (*self.varies, *self.declared)
+        names = [evaluation.name for evaluation in self.evaluations]
+        check_match(self.match, differing, None if self.tasks else names)
+        if self.tuning is not None:
+            check_tuning(self.tuning, self.match, self.seeds, differing)
+            for path in self.tuning.grid:
+                setting = [arm for arm, own in self.arms.items() if _leads_to(own, path.split("."))]
+                if setting:
+                    raise ValueError(
+                        f"tuning: {path} is tried in every arm, and {', '.join(setting)} sets it; "
+                        "leave it out there"
+                    )
         return self
-
-    @model_validator(mode="after")
-    def _tuning_is_fair(self) -> "Study":
-        if self.tuning is None:
-            return self
-        both = sorted({*self.seeds} & {*self.tuning.seeds})
-        if both:
-            raise ValueError(
-                f"tuning seeds ({_listed(self.tuning.seeds)}) and reporting seeds "
-                f"({_listed(self.seeds)}) share {_listed(both)}: values chosen by a seed look better "
-                "on it. Give tuning seeds of their own"
-            )
-        for path in self.tuning.grid:
-            if path.split(".")[0] not in RECIPE_SECTIONS or not all(path.split(".")):
-                raise ValueError(f"tuning: '{path}' is no dotted path into a recipe")
-            if under(path, (*self.varies, *self.declared)) or path == SETS.get(self.match.name):
-                raise ValueError(
-                    f"tuning: {path} is tried in every arm, and this study also lets it differ by "
-                    "'varies', 'declared' or 'match'; keep one"
-                )
-            setting = [arm for arm, own in self.arms.items() if _leads_to(own, path.split("."))]
-            if setting:
-                raise ValueError(
-                    f"tuning: {path} is tried in every arm, and {', '.join(setting)} sets it; leave "
-                    "it out there"
-                )
-        return self
-
-
-def _listed(seeds: Iterable[int]) -> str:
-    return ", ".join(map(str, seeds))
 
 
 def load_study(reference: str | Path, overrides: Overrides = ()) -> Study:
@@ -212,17 +234,24 @@ def load_study(reference: str | Path, overrides: Overrides = ()) -> Study:
         raise RecipeError(wrong_kind(str(path), "recipe", str(path)))
     document = _expanded(written)
     for item in read_overrides(overrides):
-        document = merge(document, _expanded(_for_all_arms(item).document()))
+        for placed in _for_all_arms(item, document.data.get("tasks")):
+            document = merge(document, _expanded(placed.document()))
     document = expand(_with_defaults(document, path))
     study = validate_document(Study, document, what="study")
     study._origins.update(document.origins)
+    study.task_studies()
     return study
 
 
-def _for_all_arms(item: Override) -> Override:
+def _for_all_arms(item: Override, tasks: Any) -> list[Override]:
+    """Return the override where it belongs: one of a recipe also in tasks that share overrides."""
     if item.path[0] not in RECIPE_SECTIONS:
-        return item
-    return Override(("shared", *item.path), item.value, item.origin)
+        return [item]
+    places: list[tuple[str, ...]] = [("shared",)]
+    for name, task in tasks.items() if isinstance(tasks, dict) else ():
+        if isinstance(task, dict) and "shared" in task:
+            places.append(("tasks", name, "shared"))
+    return [Override((*place, *item.path), item.value, item.origin) for place in places]
 
 
 def _with_defaults(document: Document, path: Path) -> Document:
@@ -234,7 +263,7 @@ def _with_defaults(document: Document, path: Path) -> Document:
             data["base"] = str(find_recipe(base, folder=path.parent))
         except RecipeError as error:
             raise type(error)(f"{document.origin(('base',))}: base: {error}") from error
-    for key in ("shared", "arms", "factors"):
+    for key in ("shared", "arms", "factors", "tasks"):
         if key in data:
             data[key] = _resolved(data[key], key, path.parent)
     return Document(data, {("name",): Origin(str(path)), **document.origins})
@@ -246,7 +275,10 @@ def _resolved(value: Any, key: str, folder: Path) -> Any:
         return value
     if key == "shared":
         return absolute_paths(Document(value), folder).data
-    below = "arms" if key == "factors" else "shared"
+    if key == "task":
+        parts = {part: _resolved(value[part], part, folder) for part in TASK_PARTS if part in value}
+        return {**value, **parts}
+    below = {"tasks": "task", "factors": "arms"}.get(key, "shared")
     return {name: _resolved(changes, below, folder) for name, changes in value.items()}
 
 
@@ -274,6 +306,11 @@ def _without_nothing(data: dict[str, Any]) -> dict[str, Any]:
             name: _filled(levels) if isinstance(levels, dict) else levels
             for name, levels in data["factors"].items()
         }
+    if isinstance(data.get("tasks"), dict):
+        found["tasks"] = {
+            name: _without_nothing(task) if isinstance(task, dict) else task
+            for name, task in _filled(data["tasks"]).items()
+        }
     return found
 
 
@@ -282,7 +319,7 @@ def _filled(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _places_of_overrides(data: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return where overrides of a recipe stand: shared, in arms, in levels of factors."""
+    """Return where overrides of a recipe stand: shared, in arms, in levels of factors, in tasks."""
     places: list[tuple[str, ...]] = [("shared",)] if isinstance(data.get("shared"), dict) else []
     parents: list[tuple[tuple[str, ...], Any]] = [(("arms",), data.get("arms"))]
     if isinstance(data.get("factors"), dict):
@@ -290,6 +327,9 @@ def _places_of_overrides(data: dict[str, Any]) -> list[tuple[str, ...]]:
     for parent, children in parents:
         if isinstance(children, dict):
             places += [(*parent, name) for name, v in children.items() if isinstance(v, dict)]
+    for name, task in data["tasks"].items() if isinstance(data.get("tasks"), dict) else ():
+        if isinstance(task, dict):
+            places += [("tasks", name, *place) for place in _places_of_overrides(task)]
     return places
 
 

@@ -49,7 +49,7 @@ def count_flops(
     if vocab_size is None:
         vocab_size = recipe.data.tokenizer.expected_vocab_size()
     if decoded is None:
-        decoded = max(1, round(length * decoded_share(recipe)))
+        decoded = max(1, round(recipe.objective.targets_in(length)))
     keys = length + encoder.memory_length()
     everywhere, at_decoded = recipe.decoder.layer_runs(encoder)
     last = encoder.num_layers - 1
@@ -85,11 +85,6 @@ def _around_the_layers(encoder: EncoderConfig) -> float:
     if encoder.convolution is not None:
         found += 2.0 * encoder.convolution.kernel_size * size * size / encoder.convolution.groups
     return found
-
-
-def decoded_share(recipe: Recipe) -> float:
-    """Return the part of the places that is predicted."""
-    return recipe.objective.target_fraction()
 
 
 def _shared(encoder: EncoderConfig, layers: list[int], queries: int, keys: int) -> float:

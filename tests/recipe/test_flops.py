@@ -6,7 +6,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from posattn.mechanisms.base import mechanisms
 from posattn.recipe.build import build
-from posattn.recipe.flops import TRAINING_FACTOR, count_flops, decoded_share
+from posattn.recipe.flops import TRAINING_FACTOR, count_flops
 from posattn.recipe.schema import load_recipe
 
 BATCH, LENGTH, DECODED = 2, 16, 4
@@ -136,7 +136,7 @@ def test_memory_lengthens_the_keys(tiny):
 
 def test_defaults_come_from_the_recipe(tiny):
     recipe = load_recipe(tiny, ["objective.probability=0.25"])
-    assert decoded_share(recipe) == 0.25
+    assert recipe.objective.targets_in(64) == 16.0
     explicit = count_flops(recipe, length=16, batch_size=4, vocab_size=50, decoded=4)
     assert count_flops(recipe) == explicit
     assert explicit.total == sum(
