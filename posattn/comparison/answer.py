@@ -4,6 +4,7 @@ from posattn.comparison import wording
 from posattn.comparison.design_answer import confounded, design_statements, mixed
 from posattn.comparison.results_schema import Contrast, Results, Statement
 from posattn.comparison.statistics import ALPHA, smallest_sign_flip_p
+from posattn.comparison.tuning_answer import tuning_statements
 
 CLAIM_SEEDS = 6
 MOST_RUNS = 6
@@ -18,7 +19,7 @@ def answer(results: Results) -> list[Statement]:
         verdicts[0] = verdicts[0].model_copy(update={"text": _key(results) + verdicts[0].text})
     statements = [*confounded(results), _headline(results), *mixed(results)]
     statements += [*design_statements(results), *verdicts]
-    statements += [*_not_compared(contrasts), *_groups(results)]
+    statements += [*_not_compared(contrasts), *_groups(results), *tuning_statements(results)]
     return statements + _failures(results) + _seeds(results) + _scale(results)
 
 
