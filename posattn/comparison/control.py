@@ -5,7 +5,7 @@ data, starting values, batches, budgets, and the conditions they ran under.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from posattn.comparison.differences import Differences, describe, differences, split
@@ -43,15 +43,19 @@ class Finding:
 
 @dataclass(frozen=True)
 class DeclaredFactors:
-    """What a study lets differ: the factors it studies, and other differences with their reasons."""
+    """What a study lets differ: the factors it studies, and other differences with their reasons.
+
+    `compensations` are differences that make arms comparable, such as tuned rates or matched sizes.
+    """
 
     varies: tuple[str, ...]
     declared: Mapping[str, str]
+    compensations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prefixes(self) -> tuple[str, ...]:
         """Return all dotted prefixes in which arms may differ."""
-        return (*self.varies, *self.declared)
+        return tuple(dict.fromkeys((*self.varies, *self.declared, *self.compensations)))
 
 
 def check_arms(
@@ -89,11 +93,13 @@ def _declared_otherwise(
 ) -> list[Finding]:
     """Return a finding for each difference that is declared beside the factors: read these first."""
     findings = []
-    for prefix, why in factors.declared.items():
+    reasons = [("declared", prefix, why) for prefix, why in factors.declared.items()]
+    reasons += [("compensation", prefix, why) for prefix, why in factors.compensations.items()]
+    for word, prefix, why in reasons:
         arms = [arm for arm, pairs in found.items() if split(pairs, [prefix])[0]]
-        where = f"differs in {', '.join(arms)}" if arms else "declared, but all arms agree here"
+        where = f"differs in {', '.join(arms)}" if arms else f"{word}, but all arms agree here"
         rule = f"{prefix} is equal in all arms"
-        findings.append(Finding(rule, not arms, f"{where}; declared: {why}", expected=bool(arms)))
+        findings.append(Finding(rule, not arms, f"{where}; {word}: {why}", expected=bool(arms)))
     return findings
 
 

@@ -82,6 +82,7 @@ class StudyPlan:
             "primary": study.primary,
             "varies": list(study.varies),
             "declared": dict(study.declared),
+            **({"compensations": dict(study.compensations)} if study.compensations else {}),
             "evaluations": [item.model_dump(mode="json") for item in study.evaluations],
             "threads": self.threads,
             "runs": [{"arm": run.arm, "seed": run.seed, "folder": run.folder} for run in self.runs],
@@ -93,7 +94,7 @@ def make_plan(study: Study) -> StudyPlan:
     """Return the plan of a study; raise `ControlError` if arms differ in more than it declares."""
     arms = tuple(_arm(study, name) for name in study.arms)
     recipes = {arm.name: recipe_data(arm.recipe) for arm in arms}
-    factors = DeclaredFactors(study.varies, study.declared)
+    factors = DeclaredFactors(study.varies, study.declared, study.compensations)
     _check_declarations(factors, recipes)
     control = check_arms(recipes, study.baseline, factors)
     runs = [
@@ -153,7 +154,7 @@ def _stored(plan: StudyPlan) -> dict[str, Any]:
 
 def _decisive(plan: dict[str, Any]) -> dict[str, Any]:
     """Return what must be equal for the runs of two plans to belong together."""
-    free = {*STUDY_WORDS, "control", "arms", "runs"}
+    free = {*STUDY_WORDS, "compensations", "control", "arms", "runs"}
     kept = {key: value for key, value in plan.items() if key not in free}
     return {**kept, "arms": {arm["name"]: arm["recipe"] for arm in plan["arms"]}}
 

@@ -205,6 +205,7 @@ def _study(files: StudyFiles, runs: list[RunResult]) -> StudyInfo:
         primary=plan.primary,
         varies=plan.varies,
         declared=plan.declared,
+        compensations=plan.compensations,
         seeds=plan.seeds,
         runs_planned=len(runs),
         runs_finished=sum(run.state == "finished" for run in runs),

@@ -47,6 +47,7 @@ class StudyInfo(Part):
     primary: str
     varies: list[str]
     declared: dict[str, str]
+    compensations: dict[str, str] = Field(default_factory=dict)
     seeds: list[int]
     runs_planned: int
     runs_finished: int

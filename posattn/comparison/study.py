@@ -17,7 +17,7 @@ from posattn.recipe.resolve import Overrides, absolute_paths
 from posattn.recipe.shipped import find_recipe, wrong_kind
 from posattn.training.run_folder import check_run_name
 
-RECIPE_SECTIONS = ("encoder", "decoder", "objective", "data", "train")
+RECIPE_SECTIONS = ("encoder", "decoder", "head", "objective", "data", "train")
 STUDY_WORDS = ("title", "question", "description", "notes")
 
 Seed = Annotated[int, Field(ge=0)]
@@ -28,6 +28,7 @@ class Study(FrozenConfig):
 
     `shared` are overrides of the base recipe for all arms; `varies` are the dotted paths that the
     study is about; `declared` are other paths in which arms differ, with the reason for each.
+    `compensations` are paths in which arms differ so that they become comparable.
     """
 
     name: Text = Field(description="a folder name; by default the file's")
@@ -46,6 +47,11 @@ class Study(FrozenConfig):
     declared: dict[str, Text] = Field(
         default_factory=dict,
         description="other dotted paths in which arms may differ, each with the reason",
+    )
+    compensations: dict[str, Text] = Field(
+        default_factory=dict,
+        description="dotted paths in which arms differ to be comparable (tuned rates, matched sizes), "
+        "each with the reason; no confounds",
     )
     baseline: Text = Field(description="the arm that the others are compared with")
     seeds: Many[Seed] = Field(min_length=1, description="one run of every arm for each")
@@ -105,7 +111,7 @@ class Study(FrozenConfig):
 
     @model_validator(mode="after")
     def _declarations_are_paths(self) -> "Study":
-        for path in (*self.varies, *self.declared):
+        for path in (*self.varies, *self.declared, *self.compensations):
             if path.split(".")[0] not in RECIPE_SECTIONS or not all(path.split(".")):
                 raise ValueError(
                     f"'{path}' is no dotted path into a recipe, such as encoder.mechanism "
@@ -120,6 +126,9 @@ class Study(FrozenConfig):
         twice = [path for path in self.declared if under(path, self.varies)]
         if twice:
             raise ValueError(f"both in 'varies' and 'declared': {', '.join(twice)}; keep one")
+        twice = [path for path in self.compensations if under(path, self.declared)]
+        if twice:
+            raise ValueError(f"both declared and a compensation: {', '.join(twice)}; keep one")
         return self
 
 

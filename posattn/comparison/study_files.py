@@ -65,6 +65,7 @@ class Plan(StoredModel):
     description: str | None = None
     notes: str | None = None
     declared: dict[str, str] = Field(default_factory=dict)
+    compensations: dict[str, str] = Field(default_factory=dict)
     arms: list[PlannedArm] = Field(min_length=1)
     seeds: list[int]
     baseline: str

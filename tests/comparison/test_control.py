@@ -63,3 +63,11 @@ def test_a_broken_rule_is_loud_and_an_expected_one_is_not() -> None:
     raise_if_broken([Finding("a", True, ""), Finding("b", False, "declared", expected=True)])
     with pytest.raises(ControlError, match="same batches: arms rope and alibi, seed 1, step 20"):
         raise_if_broken([Finding("same batches", False, "arms rope and alibi, seed 1, step 20")])
+
+
+def test_a_compensation_passes_with_its_reason_and_is_called_so() -> None:
+    arms = {"rope": recipe("rope"), "alibi": recipe("alibi", learning_rate=2e-3)}
+    why = {"train.learning_rate": "tuned on the same grid"}
+    first, _ = check_arms(arms, "rope", DeclaredFactors(("encoder.mechanism",), {}, why))
+    assert first.expected
+    assert first.detail == "differs in alibi; compensation: tuned on the same grid"

@@ -148,6 +148,11 @@ def test_declared_paths_must_lead_into_a_recipe(folder: Path) -> None:
     assert "both in 'varies' and 'declared'" in refusal(folder, declared=declared)
 
 
+def test_a_path_is_declared_or_a_compensation_and_not_both(folder: Path) -> None:
+    both = {"declared": {"train": "x"}, "compensations": {"train.steps": "matched tokens"}}
+    assert "both declared and a compensation: train.steps" in refusal(folder, **both)
+
+
 def test_an_arm_cannot_choose_its_seed(folder: Path) -> None:
     assert "the arm 'a' sets train.seed" in refusal(folder, arms={"a": {"train.seed": 3}})
 
