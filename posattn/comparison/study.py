@@ -3,8 +3,15 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from posattn.comparison.commitments import (
+    Expectation,
+    Pair,
+    contrast_problems,
+    expectation_problems,
+)
 from posattn.comparison.differences import under
 from posattn.comparison.evaluations import EvaluationConfig, evaluations
 from posattn.comparison.metrics import metrics
@@ -56,6 +63,13 @@ class Study(FrozenConfig):
     baseline: Text = Field(description="the arm that the others are compared with")
     seeds: Many[Seed] = Field(min_length=1, description="one run of every arm for each")
     primary: Text = Field("validation_loss", description="the score that verdicts are about")
+    primary_contrasts: Many[Pair] = Field(
+        (),
+        description="contrasts named beforehand, [first, second]: they alone form the judged family",
+    )
+    expect: Many[Expectation] = Field(
+        (), description="numbers that arms should reproduce; checked before anything is compared"
+    )
     evaluations: Many[open_field(evaluations, EvaluationConfig)]  # type: ignore[valid-type]
     _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
 
@@ -107,6 +121,23 @@ class Study(FrozenConfig):
                 f"the primary score '{self.primary}' comes from the evaluation "
                 f"'{metric.section}', which this study does not run (it runs: {', '.join(names)})"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _commitments_fit(self) -> "Study":
+        names = [evaluation.name for evaluation in self.evaluations]
+        problems = contrast_problems(self.primary_contrasts, self.arms)
+        problems += expectation_problems(self.expect, self.arms, names)
+        if problems:
+            faults = [
+                InitErrorDetails(
+                    type=PydanticCustomError("disagreement", "{text}", {"text": text}),
+                    loc=path,
+                    input=None,
+                )
+                for path, text in problems
+            ]
+            raise ValidationError.from_exception_data("Study", faults)
         return self
 
     @model_validator(mode="after")

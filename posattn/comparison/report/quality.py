@@ -4,6 +4,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from posattn.comparison import wording
+from posattn.comparison.answer_named import gate_words
+from posattn.comparison.report.methods import (
+    exact_p,
+    method_blocks,
+    shown_contrasts,
+    title_of,
+)
 from posattn.comparison.results_schema import ArmResult, Contrast, Results
 from posattn.comparison.statistics import Summary, summarize
 from posattn.figures import Figure
@@ -41,29 +48,57 @@ def _differences(results: Results, figures: Figures) -> list[Block]:
     if len(results.arms) == 1:
         return []
     blocks = _pictures(figures, "differences")
-    blocks.append(_contrast_table(results))
+    blocks += [_contrast_table(results, *about) for about in _families(results)]
+    blocks += method_blocks(results)
     if len(results.arms) > 2:
         blocks.append(_matrix(results))
     return blocks + _secondary(results)
 
 
-def _contrast_table(results: Results) -> Table:
-    metric, baseline = results.primary, results.study.baseline
-    contrasts = results.family("baseline")
-    rows = [_contrast_row(results, contrast) for contrast in contrasts]
-    sizes = {c.judgement.family_size for c in contrasts if c.judgement}
-    family = wording.plural(max(sizes, default=0), "contrast")
+def _families(results: Results) -> list[tuple[str, list[tuple[str, Contrast]], str]]:
+    """Return caption, rows by name, and the words on correction of each table of contrasts."""
+    baseline = results.study.baseline
+    others = [(c.first, c) for c in results.family("baseline") if not c.named]
+    size = wording.plural(_family_size([c for _, c in others]), "contrast")
+    if not results.named:
+        how = f"corrected by Holm's method over the {size} with the baseline at 5 %."
+        return [(f"Difference from {baseline}", others, how)]
+    named = [(title_of(c), c) for c in results.named]
+    count = wording.plural(_family_size(results.named), "contrast")
+    alone = (
+        f"corrected by Holm's method over the {count} that the study named before its first step "
+        "at 5 %."
+        if len(named) > 1
+        else "at 5 % without correction: the study named this one contrast before its first step."
+    )
+    tables = [("Contrasts named beforehand: difference", named, alone)]
+    if others:
+        how = (
+            "corrected by Holm's method over all pairs that were not named beforehand, a second "
+            f"family at 5 %, {gate_words(results)}."
+        )
+        tables.append((f"Not named beforehand: difference from {baseline}", others, how))
+    return tables
+
+
+def _family_size(contrasts: list[Contrast]) -> int:
+    return max((c.judgement.family_size for c in contrasts if c.judgement), default=0)
+
+
+def _contrast_table(
+    results: Results, caption: str, contrasts: list[tuple[str, Contrast]], correction: str
+) -> Table:
+    metric = results.primary
+    rows = [_contrast_row(results, name, contrast) for name, contrast in contrasts]
     note = (
-        f"Verdicts come from paired t tests over seeds, corrected by Holm's method over the "
-        f"{family} with the baseline at 5 %. Exact p: sign-flip test over the same seeds, with the "
-        "least p that n allows. Smallest visible: the difference shown with 80 % power after "
-        "correction."
+        f"Verdicts come from paired t tests over seeds, {correction} Exact p: sign-flip test over "
+        "the same seeds, with the least p that n allows. Smallest visible: the difference shown "
+        "with 80 % power after correction."
     )
     return Table(
-        f"Difference from {baseline} in {metric.label}, {metric.unit_of_difference} "
-        f"({metric.better} is better)",
+        f"{caption} in {metric.label}, {metric.unit_of_difference} ({metric.better} is better)",
         [
-            *words("arm", "verdict"),
+            *words("arm" if contrasts[0][0] == contrasts[0][1].first else "contrast", "verdict"),
             *numbers("n", "difference", "95 % interval", "corrected interval"),
             *numbers("t test p", "Holm p", "exact p (least)", "smallest visible"),
         ],
@@ -72,17 +107,14 @@ def _contrast_table(results: Results) -> Table:
     )
 
 
-def _contrast_row(results: Results, contrast: Contrast) -> list[str]:
+def _contrast_row(results: Results, name: str, contrast: Contrast) -> list[str]:
     metric, found, judged = results.primary, contrast.difference, contrast.judgement
-    exact = wording.NONE
-    if found.p_exact is not None:
-        exact = f"{wording.p_value(found.p_exact)} ({wording.p_value(found.smallest_p)})"
     low, high = (judged.corrected_low, judged.corrected_high) if judged else (None, None)
     verdict: str = judged.verdict if judged else "not tested"
     if verdict == "not tested" and found.reason:
         verdict = f"not tested: {found.reason}"
     return [
-        contrast.first,
+        name,
         verdict,
         str(found.n),
         wording.difference(metric, found.mean),
@@ -90,7 +122,7 @@ def _contrast_row(results: Results, contrast: Contrast) -> list[str]:
         wording.interval(metric, low, high),
         wording.p_value(found.p_t),
         wording.p_value(judged.p_holm if judged else None),
-        exact,
+        exact_p(contrast),
         wording.score(metric, judged.smallest_detectable if judged else None),
     ]
 
@@ -111,12 +143,9 @@ def _matrix(results: Results) -> Table:
             cells[row, column] = f"{mark} {text}".strip()
     names = [arm.name for arm in results.arms]
     rows = [[row, *(cells.get((row, column), "\u00b7") for column in names)] for row in names]
-    pairs = wording.plural(len(results.family("pairs")), "pair")
     note = (
         "\u2248 marks a pair that cannot be told apart after Holm's correction "
-        f"(contrasts with the baseline as above; the other {pairs} as a second family at 5 %, "
-        "judged only if a contrast with the baseline holds or none can be tested). ? marks a pair "
-        "that could not be tested."
+        f"({_families_in_words(results)}). ? marks a pair that could not be tested."
     )
     return Table(
         f"Row minus column in {metric.label}, {metric.unit_of_difference}",
@@ -126,41 +155,47 @@ def _matrix(results: Results) -> Table:
     )
 
 
+def _families_in_words(results: Results) -> str:
+    if results.named:
+        others = f"all other pairs as a second family at 5 %, {gate_words(results)}"
+        return f"the contrasts named beforehand; {others}"
+    pairs = wording.plural(len(results.family("pairs")), "pair")
+    return (
+        f"contrasts with the baseline as above; the other {pairs} as a second family at 5 %, "
+        "judged only if a contrast with the baseline holds or none can be tested"
+    )
+
+
 def _secondary(results: Results) -> list[Block]:
-    metric = results.primary
     rows = []
-    for contrast in results.family("baseline"):
-        interval, tests = contrast.sample_interval, contrast.sample_tests
-        if interval is None and not tests:
+    for contrast in shown_contrasts(results):
+        tests = contrast.sample_tests
+        if not tests:
             continue
-        bounds = wording.NONE
-        if interval is not None:
-            bounds = wording.interval(metric, interval.low, interval.high)
         counts = "; ".join(
             f"seed {t.seed}: {t.more} more, {t.fewer} fewer, p {wording.p_value(t.p)}"
             for t in tests
         )
-        samples = interval.samples if interval else tests[0].samples
-        rows.append([contrast.first, wording.count(samples), bounds, counts])
+        rows.append([title_of(contrast), wording.count(tests[0].samples), counts])
     if not rows:
         return []
     note = (
         "These are about the models that were trained here, on other text of this kind: seeds are "
         "held fixed, so they do not say that a mechanism is better, are not corrected and decide "
-        "nothing. Samples with more or fewer right tokens than the baseline, with the exact "
-        "McNemar p."
+        "nothing. Samples of which the first arm got more or fewer tokens right than the second, "
+        "with the exact McNemar p."
     )
     return [
         Table(
-            f"Secondary: against {results.study.baseline} over validation samples, seeds held",
+            "Secondary: right tokens by validation sample, seeds held",
             [
-                *words("arm"),
-                *numbers("samples", "95 % bootstrap interval of the difference"),
+                *words("contrast"),
+                *numbers("samples"),
                 *words("samples with more or fewer right tokens"),
             ],
             rows,
             note,
-            folded="Secondary: the same differences over validation samples",
+            folded="Secondary: right tokens by validation sample",
         )
     ]
 
