@@ -14,6 +14,7 @@ from posattn.comparison.plan import make_plan
 from posattn.comparison.study import load_study
 from posattn.recipe.check import check_recipe
 from posattn.recipe.schema import load_recipe
+from posattn.recipe.shipped import is_study
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -46,7 +47,7 @@ def desk(tmp_path, monkeypatch):
 def test_a_yaml_block_is_a_recipe_or_a_study_that_can_run(text, tmp_path):
     content = YAML(typ="safe", pure=True).load(text)
     path = tmp_path / "block.yaml"
-    if "arms" in content:
+    if is_study(content):
         path.write_text(text, encoding="utf-8")
         for arm in make_plan(load_study(path)).arms:
             check_recipe(arm.recipe)

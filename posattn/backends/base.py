@@ -16,7 +16,8 @@ class AttentionCall:
     """`softmax(scale * query . key + bias) value` over the visible keys, with all it needs.
 
     A query that sees no key gets zeros. `dropout` is the share of probabilities dropped, 0 outside of
-    training.
+    training. `resting` is what queries and keys would be if all tokens were at one place, where a
+    rotation acts; observers are told it, backends never need it.
     """
 
     query: QueryHeads
@@ -27,6 +28,7 @@ class AttentionCall:
     visibility: Visibility = field(default_factory=lambda: Visibility(()))
     relative_values: RelativeValues | None = None
     dropout: float = 0.0
+    resting: tuple[QueryHeads, KeyHeads] | None = None
 
 
 class AttentionBackend(ABC):

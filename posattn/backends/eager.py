@@ -34,8 +34,17 @@ class EagerBackend(AttentionBackend):
 
 
 def logits_by_term(call: AttentionCall, content_term: str = "content") -> Mapping[str, Logits]:
-    """Return the scaled query-key scores under `content_term`, and each term of the bias by its name."""
-    terms: dict[str, Logits] = {content_term: (call.query * call.scale) @ call.key.mT}
+    """Return the scaled query-key scores under `content_term`, and each term of the bias by its name.
+
+    Where a rotation acts and says what it does at distance 0, the scores there are `content_term` and
+    what turning adds to them is `rotation`; the two sum to the scores.
+    """
+    scores_BHQK = (call.query * call.scale) @ call.key.mT
+    terms: dict[str, Logits] = {content_term: scores_BHQK}
+    if call.resting is not None:
+        query, key = call.resting
+        content_BHQK = (query * call.scale) @ key.mT
+        terms = {content_term: content_BHQK, "rotation": scores_BHQK - content_BHQK}
     if call.bias is not None:
         terms.update(call.bias.terms())
     return terms

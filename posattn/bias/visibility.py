@@ -216,7 +216,7 @@ class HeadDirections(VisibilityRule):
         distance = self.distance.pairs[:, None]
         head = torch.arange(self.num_heads, device=distance.device)
         is_left = (head < self.num_left)[None, :, None, None]
-        return torch.where(is_left, distance >= 0, distance <= 0)
+        return (is_left & (distance >= 0)) | (~is_left & (distance <= 0))
 
     @override
     def mask_mod(self) -> MaskMod:

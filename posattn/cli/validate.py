@@ -30,10 +30,10 @@ def validate(recipe: RecipeArgument, overrides: SetOption, as_json: JsonOption =
 
 def _validate(reference: str, overrides: list[str]) -> dict[str, str]:
     from posattn.recipe.reader import read_file
-    from posattn.recipe.shipped import find_recipe
+    from posattn.recipe.shipped import find_recipe, is_study
 
     path = find_recipe(reference, kind=None)
-    if "arms" in read_file(path).data:
+    if is_study(read_file(path).data):
         return _validate_study(path, overrides)
     from posattn.recipe.check import check_recipe
     from posattn.recipe.schema import load_recipe

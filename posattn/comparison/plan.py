@@ -6,22 +6,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from posattn.comparison.arm_recipe import arm_recipe
 from posattn.comparison.control import DeclaredFactors, Finding, check_arms
 from posattn.comparison.differences import describe, differences, under, written_changes
+from posattn.comparison.factorial import Design
+from posattn.comparison.factorial.combinations import check_differ, explain_refusal, refusals
 from posattn.comparison.study import STUDY_WORDS, Study
 from posattn.errors import RecipeError
 from posattn.recipe.card import make_contract
 from posattn.recipe.difference import flatten
-from posattn.recipe.merge import merge
-from posattn.recipe.reader import Document
-from posattn.recipe.resolve import resolve_recipe
 from posattn.recipe.scalars import plain
-from posattn.recipe.schema import Recipe, recipe_data, recipe_digest, recipe_from_document
+from posattn.recipe.schema import Recipe, recipe_data, recipe_digest
 from posattn.recipe.writer import write_yaml
 from posattn.training.durable import read_json, strict_json, write_bytes, write_json
 
-THREADS = 1
-"""Threads of a run whose recipe names none: runs are side by side, one on each core."""
+EXPLAINED = ("compensations", "design", "depth_controls")
+"""Keys of plan.json that say why the arms are as they are; the arms' recipes decide."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class StudyPlan:
     arms: tuple[Arm, ...]
     runs: tuple[PlannedRun, ...]
     control: tuple[Finding, ...]
+    design: Design | None = None
 
     @property
     def threads(self) -> int:
@@ -88,14 +89,28 @@ class StudyPlan:
             "threads": self.threads,
             "runs": [{"arm": run.arm, "seed": run.seed, "folder": run.folder} for run in self.runs],
             "control": [finding.to_json() for finding in self.control],
+            **self._design_to_json(),
         }
+
+    def _design_to_json(self) -> dict[str, Any]:
+        """Return the design and the controls of depth, where there are any."""
+        found: dict[str, Any] = {}
+        if self.design is not None:
+            refused = refusals(self.study, self.design)
+            found["design"] = self.design.to_json(refused)
+        if self.study.depth_controls():
+            found["depth_controls"] = self.study.depth_controls()
+        return found
 
 
 def make_plan(study: Study) -> StudyPlan:
     """Return the plan of a study; raise `ControlError` if arms differ in more than it declares."""
-    arms = tuple(_arm(study, name) for name in study.arms)
+    design = study.design()
+    arms = tuple(_arm(study, design, name) for name in study.arms)
     recipes = {arm.name: recipe_data(arm.recipe) for arm in arms}
     factors = DeclaredFactors(study.varies, study.declared, study.compensations)
+    if design is not None:
+        check_differ(design, recipes)
     _check_declarations(factors, recipes)
     control = check_arms(recipes, study.baseline, factors)
     runs = [
@@ -103,7 +118,7 @@ def make_plan(study: Study) -> StudyPlan:
         for seed in study.seeds
         for arm in arms
     ]
-    return StudyPlan(study, arms, tuple(runs), tuple(control))
+    return StudyPlan(study, arms, tuple(runs), tuple(control), design)
 
 
 def write_plan(plan: StudyPlan, out: Path) -> None:
@@ -155,7 +170,7 @@ def _stored(plan: StudyPlan) -> dict[str, Any]:
 
 def _decisive(plan: dict[str, Any]) -> dict[str, Any]:
     """Return what must be equal for the runs of two plans to belong together."""
-    free = {*STUDY_WORDS, "compensations", "expect", "control", "arms", "runs"}
+    free = {*STUDY_WORDS, *EXPLAINED, "expect", "control", "arms", "runs"}
     kept = {key: value for key, value in plan.items() if key not in free}
     return {**kept, "arms": {arm["name"]: arm["recipe"] for arm in plan["arms"]}}
 
@@ -170,20 +185,21 @@ def _commitments(study: Study) -> dict[str, Any]:
     return content
 
 
-def _arm(study: Study, name: str) -> Arm:
-    """Return an arm: the base, over it what all share, over it what the arm changes."""
-    document = resolve_recipe(Path(study.base))
-    data = {key: value for key, value in document.data.items() if key != "description"}
-    document = Document(data, document.origins)
-    for part in (study.overrides("shared"), study.overrides("arms", name)):
-        document = merge(document, part)
-    given = document.data.get("train")
-    if not isinstance(given, dict) or given.get("threads") is None:
-        document = merge(document, Document({"train": {"threads": THREADS}}))
-    recipe = recipe_from_document(merge(document, Document({"name": name})))
+def _arm(study: Study, design: Design | None, name: str) -> Arm:
+    """Return an arm; a combination that its recipe refuses is named with the way out."""
     changes = plain(written_changes(study.arms[name]))
     assert isinstance(changes, dict)
+    try:
+        recipe = _recipe(study, name)
+    except RecipeError as error:
+        if design is None or name not in design.cells:
+            raise
+        raise explain_refusal(error, name, design.cells[name]) from error
     return Arm(name, changes, recipe)
+
+
+def _recipe(study: Study, name: str) -> Recipe:
+    return arm_recipe(name, study.base, study.overrides("shared"), study.overrides("arms", name))
 
 
 def _with_seed(recipe: Recipe, seed: int) -> Recipe:

@@ -8,6 +8,7 @@ from typing import Any
 from posattn.comparison import summaries
 from posattn.comparison.answer import answer
 from posattn.comparison.contrasts import descriptive_contrasts, judged_contrasts
+from posattn.comparison.inside import inside
 from posattn.comparison.limits import limits
 from posattn.comparison.metrics import Metric, metrics
 from posattn.comparison.results_schema import (
@@ -183,7 +184,17 @@ def _arm(
         speed=summaries.speed(arm.name, files.plan.baseline, files.speed),
         peak_memory_bytes=memory.get(arm.name),
         sizes=summaries.sizes(evaluated),
+        inside=inside(
+            _by_seed(files, arm.name),
+            None if arm.name == files.plan.baseline else _by_seed(files, files.plan.baseline),
+        ),
     )
+
+
+def _by_seed(files: StudyFiles, arm: str) -> dict[int, Evaluations]:
+    """Return the evaluations of an arm's finished runs."""
+    mine = [run for run in files.runs if run.arm == arm and _finished(run)]
+    return {run.seed: run.evaluations for run in mine if run.evaluations is not None}
 
 
 def _over_seeds(runs: list[RunResult], metric: str) -> SeedSummary:

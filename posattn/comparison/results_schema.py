@@ -3,20 +3,14 @@
 import json
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from posattn.comparison.inside_schema import Inside
+from posattn.comparison.results_part import Part
 from posattn.comparison.statistics import PairedDifference, Summary
 from posattn.comparison.verdicts import Judgement
 
 SCHEMA: Literal["posattn-results/1"] = "posattn-results/1"
-
-
-class Part(BaseModel):
-    """A part of the results: frozen, nothing unknown, no NaN."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, serialize_by_alias=True
-    )
 
 
 class MetricInfo(Part):
@@ -171,6 +165,7 @@ class ArmResult(Part):
     speed: list[SpeedSummary]
     peak_memory_bytes: int | None
     sizes: Sizes
+    inside: Inside | None = None
 
 
 class SampleTest(Part):

@@ -14,14 +14,16 @@ from posattn.comparison.commitments import (
 )
 from posattn.comparison.differences import under
 from posattn.comparison.evaluations import EvaluationConfig, evaluations
+from posattn.comparison.factorial import FactorialKeys, expand
+from posattn.comparison.factorial.depth_control import DEPTH_CONTROL
 from posattn.comparison.metrics import metrics
-from posattn.config import FrozenConfig, Many, Text, open_field
+from posattn.config import Many, Text, open_field
 from posattn.errors import RecipeError
 from posattn.recipe.explain import validate_document
 from posattn.recipe.merge import Override, merge, override, read_overrides
 from posattn.recipe.reader import Document, KeyPath, Origin, describe_kind, read_file
 from posattn.recipe.resolve import Overrides, absolute_paths
-from posattn.recipe.shipped import find_recipe, wrong_kind
+from posattn.recipe.shipped import find_recipe, is_study, wrong_kind
 from posattn.training.run_folder import check_run_name
 
 RECIPE_SECTIONS = ("encoder", "decoder", "head", "objective", "data", "train")
@@ -30,12 +32,13 @@ STUDY_WORDS = ("title", "question", "description", "notes")
 Seed = Annotated[int, Field(ge=0)]
 
 
-class Study(FrozenConfig):
+class Study(FactorialKeys):
     """What is compared, on what, how often, and by which score.
 
     `shared` are overrides of the base recipe for all arms; `varies` are the dotted paths that the
     study is about; `declared` are other paths in which arms differ, with the reason for each.
-    `compensations` are paths in which arms differ so that they become comparable.
+    `compensations` are paths in which arms differ so that they become comparable. With `factors`, `arms` has
+    every combination that is run, and any other arm beside them.
     """
 
     name: Text = Field(description="a folder name; by default the file's")
@@ -77,9 +80,13 @@ class Study(FrozenConfig):
         """Return `shared`, or `arms` and an arm's name, as a document that knows its lines."""
         data: Any = getattr(self, place[0])
         for key in place[1:]:
-            data = data[key]
+            data = {part: value for part, value in data[key].items() if part != DEPTH_CONTROL}
         origins = _below(self._origins, place)
         return Document(data, {(): Origin(f"the study {self.name}"), **origins})
+
+    def depth_controls(self) -> dict[str, str]:
+        """Return, by the name of each control of depth, the arm whose depth it has."""
+        return {arm: c[DEPTH_CONTROL] for arm, c in self.arms.items() if DEPTH_CONTROL in c}
 
     @model_validator(mode="after")
     def _names_are_portable(self) -> "Study":
@@ -171,12 +178,12 @@ def load_study(reference: str | Path, overrides: Overrides = ()) -> Study:
     """
     path = find_recipe(reference, kind="study")
     written = read_file(path)
-    if "arms" not in written.data and {"extends", *RECIPE_SECTIONS} & written.data.keys():
+    if not is_study(written.data) and {"extends", *RECIPE_SECTIONS} & written.data.keys():
         raise RecipeError(wrong_kind(str(path), "recipe", str(path)))
     document = _expanded(written)
     for item in read_overrides(overrides):
         document = merge(document, _expanded(_for_all_arms(item).document()))
-    document = _with_defaults(document, path)
+    document = expand(_with_defaults(document, path))
     study = validate_document(Study, document, what="study")
     study._origins.update(document.origins)
     return study
@@ -197,10 +204,9 @@ def _with_defaults(document: Document, path: Path) -> Document:
             data["base"] = str(find_recipe(base, folder=path.parent))
         except RecipeError as error:
             raise type(error)(f"{document.origin(('base',))}: base: {error}") from error
-    for key in ("shared", "arms"):
-        data[key] = _resolved(data.get(key), key, path.parent) if key in data else {}
-    if "arms" not in document.data:
-        del data["arms"]
+    for key in ("shared", "arms", "factors"):
+        if key in data:
+            data[key] = _resolved(data[key], key, path.parent)
     return Document(data, {("name",): Origin(str(path)), **document.origins})
 
 
@@ -210,17 +216,14 @@ def _resolved(value: Any, key: str, folder: Path) -> Any:
         return value
     if key == "shared":
         return absolute_paths(Document(value), folder).data
-    return {arm: _resolved(changes, "shared", folder) for arm, changes in value.items()}
+    below = "arms" if key == "factors" else "shared"
+    return {name: _resolved(changes, below, folder) for name, changes in value.items()}
 
 
 def _expanded(document: Document) -> Document:
     """Return the study with dotted overrides (`encoder.mechanism: ...`) as nested mappings."""
-    data, origins = dict(document.data), dict(document.origins)
-    places: list[tuple[str, ...]] = [("shared",)] if isinstance(data.get("shared"), dict) else []
-    if isinstance(data.get("arms"), dict):
-        data["arms"] = {arm: {} if value is None else value for arm, value in data["arms"].items()}
-        places += [("arms", arm) for arm, value in data["arms"].items() if isinstance(value, dict)]
-    for place in places:
+    data, origins = _without_nothing(document.data), dict(document.origins)
+    for place in _places_of_overrides(data):
         holder = data
         for key in place[:-1]:
             holder = holder[key]
@@ -231,13 +234,42 @@ def _expanded(document: Document) -> Document:
     return Document(data, origins)
 
 
+def _without_nothing(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy in which an arm or level without overrides is an empty mapping."""
+    found = dict(data)
+    if isinstance(data.get("arms"), dict):
+        found["arms"] = _filled(data["arms"])
+    if isinstance(data.get("factors"), dict):
+        found["factors"] = {
+            name: _filled(levels) if isinstance(levels, dict) else levels
+            for name, levels in data["factors"].items()
+        }
+    return found
+
+
+def _filled(changes: dict[str, Any]) -> dict[str, Any]:
+    return {name: {} if value is None else value for name, value in changes.items()}
+
+
+def _places_of_overrides(data: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return where overrides of a recipe stand: shared, in arms, in levels of factors."""
+    places: list[tuple[str, ...]] = [("shared",)] if isinstance(data.get("shared"), dict) else []
+    parents: list[tuple[tuple[str, ...], Any]] = [(("arms",), data.get("arms"))]
+    if isinstance(data.get("factors"), dict):
+        parents += [(("factors", name), levels) for name, levels in data["factors"].items()]
+    for parent, children in parents:
+        if isinstance(children, dict):
+            places += [(*parent, name) for name, v in children.items() if isinstance(v, dict)]
+    return places
+
+
 def _nest(overrides: Document) -> Document:
     """Return the overrides of one arm as one nested document, in the order they are written."""
     nested = Document({}, {(): overrides.origin(())})
     for dotted, value in overrides.data.items():
         origin = overrides.origin((dotted,))
         item = override(dotted, value, origin)
-        if item.path[0] not in (*RECIPE_SECTIONS, "description"):
+        if item.path[0] not in (*RECIPE_SECTIONS, "description", DEPTH_CONTROL):
             raise RecipeError(
                 f"{origin}: '{dotted}' is no part of a recipe; an arm overrides dotted paths such "
                 f"as encoder.mechanism (sections: {', '.join(RECIPE_SECTIONS)})"

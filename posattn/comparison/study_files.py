@@ -15,15 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from posattn.comparison.inside_files import StoredAttention, StoredChecks, StoredEvidence
+from posattn.comparison.stored import StoredModel
 from posattn.errors import DataError, RecipeError
 
 Number = float | None
-
-
-class StoredModel(BaseModel):
-    """A part of a stored file: frozen, unknown keys ignored, no NaN."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class PlannedArm(StoredModel):
@@ -135,6 +131,11 @@ class Evaluations(BaseModel):
     length: StoredLength | None = None
     position: StoredPosition | None = None
     size: StoredSize | None = None
+    shift: StoredChecks | None = None
+    permutation: StoredChecks | None = None
+    padding: StoredChecks | None = None
+    attention_distance: StoredAttention | None = None
+    evidence_distance: StoredEvidence | None = None
 
 
 class MetricsLine(StoredModel):

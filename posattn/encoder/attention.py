@@ -1,11 +1,13 @@
 """Multi-head attention: projections around the mechanisms of a layer and one backend."""
 
 from collections.abc import Callable
-from typing import TypeAlias, final
+from dataclasses import replace
+from typing import Any, TypeAlias, final
 
 from torch import nn
 
 from posattn.backends import AttentionBackend, AttentionCall
+from posattn.bias import Visibility
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.position import (
     Arrangement,
@@ -15,7 +17,7 @@ from posattn.encoder.position import (
     Projected,
 )
 from posattn.encoder.projections import StackedProjections
-from posattn.mechanisms import Heads
+from posattn.mechanisms import Heads, Mechanism, Site
 from posattn.shapes import KeyHidden, PerHead, QueryHidden
 
 Observer: TypeAlias = Callable[[AttentionCall, str], None]
@@ -54,7 +56,8 @@ class MultiHeadAttention(nn.Module):
         def attend(projected: Projected, prepared: Prepared) -> QueryHidden:
             call = self._call(projected, prepared)
             if observer is not None:
-                observer(call, self.position.content_term(prepared))
+                observed = self._with_resting(call, projected, prepared)
+                observer(observed, self.position.content_term(prepared))
             return self.backend.attend(call).transpose(1, 2).flatten(2)
 
         return self.output_proj(prepared.attended(self._project(query_hidden, hidden), attend))
@@ -76,16 +79,9 @@ class MultiHeadAttention(nn.Module):
         return Projected(query_hidden, query, key, value)
 
     def _call(self, projected: Projected, prepared: Prepared) -> AttentionCall:
-        position = self.position
-        content = Heads(
-            query=self._split(projected.query),
-            key=self._split(projected.key),
-            value=self._split(projected.value),
-        )
+        position, content = self.position, self._heads(projected)
         visibility = position.visibility(prepared)
-        projections = (self.query_proj, self.key_proj)
-        states = projected.query_hidden
-        sites = position.sites(content, prepared, projections, visibility, states)
+        sites = self._sites(content, projected, prepared, visibility)
         heads = position.rotate(sites, content)
         return AttentionCall(
             query=heads.query,
@@ -97,6 +93,31 @@ class MultiHeadAttention(nn.Module):
             relative_values=position.relative_values(sites),
             dropout=self.dropout if self.training else 0.0,
         )
+
+    def _with_resting(
+        self, call: AttentionCall, projected: Projected, prepared: Prepared
+    ) -> AttentionCall:
+        """Return the call as observers see it: with queries and keys of tokens all at one place."""
+        content = self._heads(projected)
+        sites = self._sites(content, projected, prepared, call.visibility)
+        heads = self.position.rest(sites, content)
+        return call if heads is None else replace(call, resting=(heads.query, heads.key))
+
+    def _heads(self, projected: Projected) -> Heads:
+        """Return queries, keys and values split into heads, before any rotation."""
+        return Heads(
+            query=self._split(projected.query),
+            key=self._split(projected.key),
+            value=self._split(projected.value),
+        )
+
+    def _sites(
+        self, content: Heads, projected: Projected, prepared: Prepared, visibility: Visibility
+    ) -> list[tuple[Mechanism[Any], Site]]:
+        """Return each acting mechanism with this layer as it sees it."""
+        projections = (self.query_proj, self.key_proj)
+        states = projected.query_hidden
+        return self.position.sites(content, prepared, projections, visibility, states)
 
     def _split(self, hidden: KeyHidden) -> PerHead:
         return hidden.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)

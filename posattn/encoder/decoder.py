@@ -14,6 +14,7 @@ from posattn.encoder.config import EncoderConfig
 from posattn.encoder.context import Context
 from posattn.encoder.encoder import Encoder
 from posattn.encoder.selection import Selection
+from posattn.mechanisms import MechanismConfig
 from posattn.registry import Registry
 from posattn.shapes import Hidden, QueryHidden
 
@@ -36,6 +37,14 @@ class DecoderConfig(NamedConfig):
     def layer_runs(self, encoder: EncoderConfig) -> tuple[int, int]:
         """Return how many layers run at every place, and how many at the places decoded only."""
         return encoder.num_layers, 0
+
+    def own_passes(self) -> int:
+        """Return how often attention runs after the encoder's layers, or in place of the last."""
+        return 0
+
+    def injected(self) -> MechanismConfig | None:
+        """Return the options of the position signal that it adds to states; None if it adds none."""
+        return None
 
 
 C = TypeVar("C", bound=DecoderConfig)

@@ -27,7 +27,13 @@ from posattn.encoder.decoder import Decoder, DecoderConfig, decoders
 from posattn.encoder.encoder import Encoder
 from posattn.encoder.layer import EncoderLayer
 from posattn.encoder.selection import Selection
-from posattn.mechanisms import AnyMechanismConfig, LayerPattern, LearnedConfig, registry
+from posattn.mechanisms import (
+    AnyMechanismConfig,
+    LayerPattern,
+    LearnedConfig,
+    MechanismConfig,
+    registry,
+)
 from posattn.shapes import Hidden, QueryHidden
 
 
@@ -92,6 +98,15 @@ class MaskDecoderConfig(DecoderConfig):
         if self.decode == "all":
             return everywhere + self.layers, 0
         return everywhere, self.layers
+
+    @override
+    def own_passes(self) -> int:
+        return self.layers
+
+    @override
+    def injected(self) -> MechanismConfig:
+        config: MechanismConfig = self.inject
+        return config
 
 
 @final

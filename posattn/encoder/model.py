@@ -54,6 +54,7 @@ class MaskedLanguageModel(nn.Module):
             raise IncompatibleParts("; ".join(problems))
         self.config = config
         self.decoder_config = decoder
+        self.head_config = head
         self.encoder = Encoder(config, vocab_size)
         self.decoder = decoders.get(decoder.name)(decoder, self.encoder)
         self.head = MaskedTokenHead(config, self.encoder.tokens, head)

@@ -185,6 +185,16 @@ class LayerPosition(nn.Module):
             heads = mechanism.rotate(heads, site.prepared)
         return heads
 
+    def rest(self, sites: list[tuple[Mechanism[Any], Site]], heads: Heads) -> Heads | None:
+        """Return the heads as they would be turned if all tokens were at one place; None if unknown."""
+        turning = [(part, site) for part, site in sites if part.config.traits().rotates]
+        for mechanism, site in turning:
+            resting = mechanism.resting(site.prepared)
+            if resting is None:
+                return None
+            heads = mechanism.rotate(heads, resting)
+        return heads if turning else None
+
     def bias(self, sites: list[tuple[Mechanism[Any], Site]]) -> AttentionBias | None:
         """Return the sum of what the acting mechanisms add to the logits."""
         return total_bias([mechanism.bias(site) for mechanism, site in sites])

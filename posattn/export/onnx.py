@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from posattn.encoder.model import MaskedLanguageModel
-from posattn.errors import IncompatibleParts
+from posattn.errors import IncompatibleParts, PosattnError
 from posattn.export.graph import Inputs, export_graph, largest_difference
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
@@ -22,13 +22,23 @@ def save_onnx(model: MaskedLanguageModel, out: Path) -> float:
             f"ONNX needs {', '.join(missing)}, which is not installed: pip install 'posattn[export]'"
         )
     program = export_graph(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # notes of the exporter on its own parts
-        torch.onnx.export(
-            program, (), str(out), output_names=["logits"], dynamo=True, verbose=False,
-            external_data=False,
-        )  # fmt: skip
-    return _check(model, out)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # notes of the exporter on its own parts
+            torch.onnx.export(
+                program, (), str(out), output_names=["logits"], dynamo=True, verbose=False,
+                external_data=False,
+            )  # fmt: skip
+        return _check(model, out)
+    except PosattnError:
+        raise
+    except Exception as error:  # of the exporter or the runtime, for an operation that they lack
+        names = ", ".join(part.name for part in model.config.mechanism)
+        first = str(error.__cause__ or error).strip().split("\n")[0]
+        raise IncompatibleParts(
+            f"the graph of the model with '{names}' cannot be an ONNX file that onnxruntime runs: {first}; "
+            "posattn export --torch-export has no such limit"
+        ) from error
 
 
 def _check(model: MaskedLanguageModel, path: Path) -> float:

@@ -12,7 +12,7 @@ Real = float | int
 Anchor = Literal["start", "middle", "end"]
 
 NUM_COLOURS = 8
-DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 2", "1 3", "12 3", "6 2 1 2 1 2")
+DASHES = ("", "8 3", "2 3", "10 3 2 3", "4 2", "1 4", "16 4", "8 2 2 2 2 2")
 MARKERS = (
     "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
     "M-3.6,-3.6h7.2v7.2h-7.2z",
@@ -36,12 +36,16 @@ class Style:
 
 
 def style_of(index: int, *, is_baseline: bool) -> Style:
-    """Return the style of the arm with this number among those that are not the baseline."""
+    """Return the style of the arm with this number among those that are not the baseline.
+
+    Only the baseline's line is unbroken; the pairs of dash and marker repeat after 50 arms, so
+    that no arm is known by its colour alone.
+    """
     if is_baseline:
         return Style("ink", "", MARKERS[0], 2.6)
     colour, turn = index % NUM_COLOURS, index // NUM_COLOURS
-    shape = (index + 1 + turn) % len(MARKERS)
-    return Style(f"c{colour}", DASHES[(index + turn) % len(DASHES)], MARKERS[shape])
+    dash = DASHES[1 + (index + turn) % (len(DASHES) - 1)]
+    return Style(f"c{colour}", dash, MARKERS[(index + 1 + turn) % len(MARKERS)])
 
 
 @dataclass

@@ -231,6 +231,14 @@ class Mechanism(nn.Module, ABC, Generic[C]):
         """Return queries, keys and values as position transforms them."""
         return heads
 
+    def resting(self, prepared: Any) -> Any:
+        """Return what `prepare` would if all tokens were at one place, for `rotate`; None if unknown.
+
+        It tells what rotated queries and keys say of content from what turning adds. Without it the two
+        are one term wherever terms are shown.
+        """
+        return None
+
     def bias(self, site: Site) -> AttentionBias | None:
         """Return what is added to the logits, which are scaled already: terms scale themselves."""
         return None

@@ -115,7 +115,7 @@ class CoPE(Mechanism[CoPEConfig]):
 
     @override
     def prepare(self, geometry: Geometry) -> Order:
-        by_position = geometry.key_positions.argsort(dim=-1, stable=True)
+        by_position = geometry.key_positions.argsort(dim=-1)
         distance = geometry.distance.pairs[:, None]
         return Order(by_position, by_position.argsort(dim=-1), distance >= 0, distance <= 0)
 

@@ -195,7 +195,7 @@ class Fire(Mechanism[FireConfig]):
         place = query.positions[:, None].expand_as(distance)
         if self.config.form != "causal":
             place = torch.maximum(place, key.positions)
-        bucket = query.which[:, :, None] * len(key.positions) + key.which[:, None]
+        bucket = query.which[:, :, None] * key.positions.shape[0] + key.which[:, None]
         return Places(distance, place, GivenPairs(bucket), self.network)
 
     @override

@@ -127,6 +127,12 @@ class PolarPositions(Mechanism[PoPEConfig]):
             real, imaginary = real * cosine - imaginary * sine, imaginary * cosine + real * sine
         return Heads(query, torch.cat([real, imaginary], dim=-1), heads.value)
 
+    @override
+    def resting(self, prepared: PolarTurn) -> PolarTurn:
+        query, key = torch.ones_like(prepared.query_cosine), torch.ones_like(prepared.key_cosine)
+        turned = (query, torch.zeros_like(query), key, torch.zeros_like(key))
+        return PolarTurn(*turned, prepared.phases)
+
 
 def _polar(states: PerHead, cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor]:
     length = functional.softplus(states)

@@ -296,6 +296,11 @@ class RotaryPositions(Mechanism[RotaryConfig]):
         of_value = prepared.key_cosine, prepared.key_sine
         return Heads(query, key, turned_pairs(heads.value, *of_value, layout))
 
+    @override
+    def resting(self, prepared: Turn) -> Turn:
+        query, key = torch.ones_like(prepared.query_cosine), torch.ones_like(prepared.key_cosine)
+        return Turn(query, torch.zeros_like(query), key, torch.zeros_like(key))
+
     def _angles(
         self, positions: Num[Tensor, "batch length"], lengths: Lengths
     ) -> Float[Tensor, "batch 1 length pairs"]:

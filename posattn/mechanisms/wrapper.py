@@ -97,6 +97,10 @@ class Wrapper(Mechanism[C]):
         return self.wrapped.rotate(heads, prepared)
 
     @override
+    def resting(self, prepared: Any) -> Any:
+        return self.wrapped.resting(prepared)
+
+    @override
     def bias(self, site: Site) -> AttentionBias | None:
         return self.wrapped.bias(site)
 

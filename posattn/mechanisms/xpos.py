@@ -107,6 +107,11 @@ class XPos(Mechanism[XPosConfig]):
         return Heads(query, key, heads.value)
 
     @override
+    def resting(self, prepared: DecayingTurn) -> DecayingTurn:
+        query, key = torch.ones_like(prepared.query_cosine), torch.ones_like(prepared.key_cosine)
+        return DecayingTurn(query, torch.zeros_like(query), key, torch.zeros_like(key))
+
+    @override
     def visibility(self, geometry: Geometry) -> tuple[VisibilityRule, ...]:
         return (Causal(geometry.distance),)
 

@@ -59,6 +59,15 @@ class Document:
             path = path[:-1]
         return self.origins.get(path, Origin("the recipe"))
 
+    def part(self, path: KeyPath) -> "Document":
+        """Return the mapping at `path` as a document that knows its origins; an absent one is empty."""
+        data: Any = self.data
+        for key in path:
+            data = data.get(key) or {}
+        size = len(path)
+        origins = {at[size:]: origin for at, origin in self.origins.items() if at[:size] == path}
+        return Document(data, {(): self.origin(path), **origins})
+
 
 def read_file(path: Path) -> Document:
     """Return the mapping in the YAML file `path`; raise `RecipeError` with file and line."""

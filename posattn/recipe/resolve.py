@@ -8,7 +8,7 @@ from typing import Any
 from posattn.errors import RecipeError
 from posattn.recipe.merge import Override, merge, read_overrides
 from posattn.recipe.reader import Document, KeyPath, Origin, read_file
-from posattn.recipe.shipped import find_recipe, wrong_kind
+from posattn.recipe.shipped import find_recipe, is_study, wrong_kind
 
 PATH_KEYS = frozenset({"path", "paths", "file", "files"})
 """Below `data` and `train`, what stands under one of these keys is a path, in plug-ins' options too."""
@@ -45,7 +45,7 @@ def _with_bases(path: Path, chain: tuple[Path, ...]) -> Document:
         names = " -> ".join(str(step) for step in (*chain[chain.index(path) :], path))
         raise RecipeError(f"{chain[-1]}: 'extends' runs in a circle: {names}")
     document = absolute_paths(read_file(path), path.parent)
-    if "arms" in document.data:
+    if is_study(document.data):
         raise RecipeError(wrong_kind(str(path), "study", str(path)))
     data = {"name": path.stem, **document.data}
     base = data.pop("extends", None)

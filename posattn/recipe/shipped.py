@@ -2,13 +2,15 @@
 
 import difflib
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import posattn
 from posattn.errors import RecipeError, UnknownName
 
 Kind = Literal["recipe", "study"]
 _SUFFIXES = (".yaml", ".yml")
+STUDY_KEYS = {"arms", "factors"}
+"""A file with one of these is a study."""
 
 
 def shipped_recipes() -> Path:
@@ -102,6 +104,11 @@ def _of_the_other_kind(reference: str, kind: Kind | None) -> str | None:
     name = Path(reference).with_suffix("").as_posix().removeprefix("studies/")
     full = [known for known in shipped_names(other) if name in (known, known.rpartition("/")[2])]
     return wrong_kind(reference, other, full[0]) if full else None
+
+
+def is_study(data: dict[str, Any]) -> bool:
+    """Return whether the mapping in a file is a study: it has arms, or factors that make them."""
+    return bool(STUDY_KEYS & data.keys())
 
 
 def wrong_kind(what: str, kind: Kind, name: str) -> str:

@@ -20,16 +20,23 @@ DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCE
 TEMPORARY = ".tmp-"
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Put `content` at `path` at once: a reader sees the old file or the new one, never a part."""
+def write_bytes(path: Path, content: bytes, *, synced: bool = True) -> None:
+    """Put `content` at `path` at once: a reader sees the old file or the new one, never a part.
+
+    Without `synced` the disk may get it later: for what can be made again, such as a figure.
+    """
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     try:
-        write_and_sync(temporary, content)
+        if synced:
+            write_and_sync(temporary, content)
+        else:
+            temporary.write_bytes(content)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    if synced:
+        sync_folder(path.parent)
 
 
 def write_and_sync(path: Path, content: bytes) -> None:

@@ -12,9 +12,12 @@ from posattn.encoder.model import MaskedLanguageModel
 from posattn.errors import IncompatibleParts
 from posattn.export import export_graph, load_model, save_graph, save_onnx
 from posattn.export.graph import largest_difference, make_inputs
+from posattn.mechanisms.base import mechanisms
+from posattn.mechanisms.rope import RotaryPositions
 
 pytestmark = pytest.mark.compile
-EXPORTED = ["none", "learned", "rope", "alibi", "t5", "disentangled", "transformer_xl", "shaw"]
+OPTIONS = {"xpos": {"causal": True}, "alibi": {"variant": "halves"}}
+SHIPPED = [name for name in mechanisms if mechanisms.get(name).__module__.startswith("posattn.")]
 
 
 def model(mechanism, **options):
@@ -25,9 +28,9 @@ def model(mechanism, **options):
     return made.eval()
 
 
-@pytest.mark.parametrize("mechanism", EXPORTED)
-def test_a_graph_is_right_at_other_lengths_than_it_was_traced_with(mechanism):
-    plain = model(mechanism)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_graph_is_right_at_other_lengths_than_it_was_traced_with(name):
+    plain = model({"name": name, **OPTIONS.get(name, {})})
     graph = export_graph(plain).module()
     for batch, length in ((1, 8), (1, 12), (3, 5), (2, 40)):
         inputs = make_inputs(plain, batch, length)
@@ -39,9 +42,21 @@ def test_a_graph_is_right_at_other_lengths_than_it_was_traced_with(mechanism):
         )
 
 
-def test_a_part_that_looks_at_values_is_refused_by_name():
-    with pytest.raises(IncompatibleParts, match="'fire' cannot be one graph for all lengths"):
-        export_graph(model("fire"))
+def test_a_part_that_looks_at_values_is_refused_by_name(monkeypatch):
+    monkeypatch.setattr(
+        RotaryPositions, "prepare", lambda self, geometry: int(geometry.query_positions.max())
+    )
+    with pytest.raises(IncompatibleParts, match="'rope' cannot be one graph for all lengths"):
+        export_graph(model("rope"))
+
+
+def test_what_the_runtime_lacks_is_refused_by_name(tmp_path, monkeypatch):
+    def broken(*arguments, **options):
+        raise RuntimeError("no such operator")
+
+    monkeypatch.setattr("torch.onnx.export", broken)
+    with pytest.raises(IncompatibleParts, match=r"'rope' cannot be an ONNX file.*no such operator"):
+        save_onnx(model("rope"), tmp_path / "model.onnx")
 
 
 def test_an_onnx_file_of_deberta_equals_the_model(tmp_path):

@@ -23,7 +23,12 @@ class Evaluation(ABC):
 
 
 class RunEvaluation(Evaluation):
-    """Measures one trained model, in the process that trained it."""
+    """Measures one trained model, in the process that trained it.
+
+    `alone` says that it tells something of a model outside of a study too, trained or not.
+    """
+
+    alone: ClassVar[bool] = False
 
     @abstractmethod
     def __init__(self, config: Any) -> None:

@@ -52,6 +52,7 @@ def _cost(results: Results) -> list[Block]:
         [*words("arm"), *numbers(*titles, "of these mechanism", "peak memory, MiB")],
         rows,
         "Operations are counted, not measured (FLOPs, forward pass). A dash: not evaluated yet.",
+        name="size",
     )
     if results.speed is None:
         return [table, Text("Speed was not measured, or not yet: there is no speed.json.")]
@@ -81,6 +82,7 @@ def _stage_table(results: Results, stage: str, note: str) -> Table:
         [*words("arm"), *numbers(*titles, f"time against {results.study.baseline}")],
         rows,
         note,
+        name=f"speed-{stage.replace('_', '-')}",
     )
 
 
@@ -126,7 +128,10 @@ def _control(results: Results) -> list[Block]:
     rows = [[rule.rule, _outcome(rule), rule.detail] for rule in rules]
     marked = {i: "bad" for i, rule in enumerate(rules) if rule.broken}
     caption = "Rules of control, declared extra differences first"
-    return [intro, Table(caption, words("rule", "held", "detail"), rows, marked=marked)]
+    return [
+        intro,
+        Table(caption, words("rule", "held", "detail"), rows, marked=marked, name="control"),
+    ]
 
 
 def _outcome(rule: ControlResult) -> str:
@@ -151,11 +156,12 @@ def _arms(results: Results) -> list[Block]:
     about_title = words("description") if described else []
     columns = [*words("arm", "changes to the base recipe"), *about_title, *words("recipe digest")]
     note = "Each run keeps its whole resolved recipe as recipe.yaml in its folder."
-    blocks: list[Block] = [Table("What each arm changes", columns, rows, note)]
-    return blocks + [_contract(arm) for arm in results.arms if arm.contract]
+    blocks: list[Block] = [Table("What each arm changes", columns, rows, note, name="arms")]
+    return blocks + [contract_table(arm) for arm in results.arms if arm.contract]
 
 
-def _contract(arm: ArmResult) -> Table:
+def contract_table(arm: ArmResult) -> Table:
+    """Return the architecture contract of an arm that has one."""
     caption = f"Architecture contract of {arm.name}"
     if isinstance(arm.contract, str):
         lines = [[line] for line in arm.contract.splitlines() if line.strip()]
@@ -234,7 +240,9 @@ def _reproduce(results: Results, folder: str) -> list[Block]:
     files = Bullets(
         [
             "results.json: every number of this page (schema posattn-results/1)",
+            "arms/ARM.html: one page for each arm, with its recipe, contract, runs and files",
             "figures/*.csv and figures/*.svg: data and picture of each figure",
+            "tables/*.tex and tables/*.csv: the main tables for LaTeX (booktabs) and unrounded",
             "runs/ARM/seed-N/metrics.jsonl: every logged step of each run",
             "runs/ARM/seed-N/examples.npz: scores of each validation sample",
         ]

@@ -39,9 +39,10 @@ def method_blocks(results: Results) -> list[Block]:
     return [
         Table(
             f"The same differences by other methods, {results.primary.unit_of_difference}",
-            [*words("contrast"), *numbers("n", *titles)],
+            [*words("arm", "against"), *numbers("n", *titles)],
             [_row(results, contrast) for contrast in contrasts],
             SCOPES + _few(contrasts) + _counts(contrasts),
+            name="methods",
         )
     ]
 
@@ -50,11 +51,6 @@ def shown_contrasts(results: Results) -> list[Contrast]:
     """Return the contrasts named beforehand, then the others with the baseline."""
     others = [c for c in results.family("baseline") if not c.named]
     return results.named + others
-
-
-def title_of(contrast: Contrast) -> str:
-    """Return `first - second` with a true minus sign."""
-    return f"{contrast.first} {wording.MINUS} {contrast.second}"
 
 
 def exact_p(contrast: Contrast) -> str:
@@ -73,7 +69,8 @@ def _row(results: Results, contrast: Contrast) -> list[str]:
         contrast.sample_interval,
     )
     return [
-        title_of(contrast),
+        contrast.first,
+        contrast.second,
         str(found.n),
         wording.interval(results.primary, found.low, found.high),
         *(_interval(results, interval) for interval in intervals),

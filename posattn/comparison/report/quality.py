@@ -4,13 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from posattn.comparison import wording
-from posattn.comparison.answer_named import gate_words
-from posattn.comparison.report.methods import (
-    exact_p,
-    method_blocks,
-    shown_contrasts,
-    title_of,
-)
+from posattn.comparison.report.differences import difference_blocks
+from posattn.comparison.report.links import arm_page, file_target, run_id
 from posattn.comparison.results_schema import ArmResult, Contrast, Results
 from posattn.comparison.statistics import Summary, summarize
 from posattn.figures import Figure
@@ -48,156 +43,7 @@ def _differences(results: Results, figures: Figures) -> list[Block]:
     if len(results.arms) == 1:
         return []
     blocks = _pictures(figures, "differences")
-    blocks += [_contrast_table(results, *about) for about in _families(results)]
-    blocks += method_blocks(results)
-    if len(results.arms) > 2:
-        blocks.append(_matrix(results))
-    return blocks + _secondary(results)
-
-
-def _families(results: Results) -> list[tuple[str, list[tuple[str, Contrast]], str]]:
-    """Return caption, rows by name, and the words on correction of each table of contrasts."""
-    baseline = results.study.baseline
-    others = [(c.first, c) for c in results.family("baseline") if not c.named]
-    size = wording.plural(_family_size([c for _, c in others]), "contrast")
-    if not results.named:
-        how = f"corrected by Holm's method over the {size} with the baseline at 5 %."
-        return [(f"Difference from {baseline}", others, how)]
-    named = [(title_of(c), c) for c in results.named]
-    count = wording.plural(_family_size(results.named), "contrast")
-    alone = (
-        f"corrected by Holm's method over the {count} that the study named before its first step "
-        "at 5 %."
-        if len(named) > 1
-        else "at 5 % without correction: the study named this one contrast before its first step."
-    )
-    tables = [("Contrasts named beforehand: difference", named, alone)]
-    if others:
-        how = (
-            "corrected by Holm's method over all pairs that were not named beforehand, a second "
-            f"family at 5 %, {gate_words(results)}."
-        )
-        tables.append((f"Not named beforehand: difference from {baseline}", others, how))
-    return tables
-
-
-def _family_size(contrasts: list[Contrast]) -> int:
-    return max((c.judgement.family_size for c in contrasts if c.judgement), default=0)
-
-
-def _contrast_table(
-    results: Results, caption: str, contrasts: list[tuple[str, Contrast]], correction: str
-) -> Table:
-    metric = results.primary
-    rows = [_contrast_row(results, name, contrast) for name, contrast in contrasts]
-    note = (
-        f"Verdicts come from paired t tests over seeds, {correction} Exact p: sign-flip test over "
-        "the same seeds, with the least p that n allows. Smallest visible: the difference shown "
-        "with 80 % power after correction."
-    )
-    return Table(
-        f"{caption} in {metric.label}, {metric.unit_of_difference} ({metric.better} is better)",
-        [
-            *words("arm" if contrasts[0][0] == contrasts[0][1].first else "contrast", "verdict"),
-            *numbers("n", "difference", "95 % interval", "corrected interval"),
-            *numbers("t test p", "Holm p", "exact p (least)", "smallest visible"),
-        ],
-        rows,
-        note,
-    )
-
-
-def _contrast_row(results: Results, name: str, contrast: Contrast) -> list[str]:
-    metric, found, judged = results.primary, contrast.difference, contrast.judgement
-    low, high = (judged.corrected_low, judged.corrected_high) if judged else (None, None)
-    verdict: str = judged.verdict if judged else "not tested"
-    if verdict == "not tested" and found.reason:
-        verdict = f"not tested: {found.reason}"
-    return [
-        name,
-        verdict,
-        str(found.n),
-        wording.difference(metric, found.mean),
-        wording.interval(metric, found.low, found.high),
-        wording.interval(metric, low, high),
-        wording.p_value(found.p_t),
-        wording.p_value(judged.p_holm if judged else None),
-        exact_p(contrast),
-        wording.score(metric, judged.smallest_detectable if judged else None),
-    ]
-
-
-def _matrix(results: Results) -> Table:
-    metric = results.primary
-    cells: dict[tuple[str, str], str] = {}
-    for contrast in results.family("baseline") + results.family("pairs"):
-        mean = contrast.difference.mean
-        open_pair = not contrast.judgement or contrast.judgement.verdict == "indistinguishable"
-        untested = not contrast.judgement or contrast.judgement.verdict == "not tested"
-        for row, column, sign in (
-            (contrast.first, contrast.second, 1),
-            (contrast.second, contrast.first, -1),
-        ):
-            text = wording.difference(metric, None if mean is None else sign * mean)
-            mark = "?" if untested else "\u2248" if open_pair else ""
-            cells[row, column] = f"{mark} {text}".strip()
-    names = [arm.name for arm in results.arms]
-    rows = [[row, *(cells.get((row, column), "\u00b7") for column in names)] for row in names]
-    note = (
-        "\u2248 marks a pair that cannot be told apart after Holm's correction "
-        f"({_families_in_words(results)}). ? marks a pair that could not be tested."
-    )
-    return Table(
-        f"Row minus column in {metric.label}, {metric.unit_of_difference}",
-        [*words("arm"), *numbers(*names)],
-        rows,
-        note,
-    )
-
-
-def _families_in_words(results: Results) -> str:
-    if results.named:
-        others = f"all other pairs as a second family at 5 %, {gate_words(results)}"
-        return f"the contrasts named beforehand; {others}"
-    pairs = wording.plural(len(results.family("pairs")), "pair")
-    return (
-        f"contrasts with the baseline as above; the other {pairs} as a second family at 5 %, "
-        "judged only if a contrast with the baseline holds or none can be tested"
-    )
-
-
-def _secondary(results: Results) -> list[Block]:
-    rows = []
-    for contrast in shown_contrasts(results):
-        tests = contrast.sample_tests
-        if not tests:
-            continue
-        counts = "; ".join(
-            f"seed {t.seed}: {t.more} more, {t.fewer} fewer, p {wording.p_value(t.p)}"
-            for t in tests
-        )
-        rows.append([title_of(contrast), wording.count(tests[0].samples), counts])
-    if not rows:
-        return []
-    note = (
-        "These are about the models that were trained here, on other text of this kind: seeds are "
-        "held fixed, so they do not say that a mechanism is better, are not corrected and decide "
-        "nothing. Samples of which the first arm got more or fewer tokens right than the second, "
-        "with the exact McNemar p."
-    )
-    return [
-        Table(
-            "Secondary: right tokens by validation sample, seeds held",
-            [
-                *words("contrast"),
-                *numbers("samples"),
-                *words("samples with more or fewer right tokens"),
-            ],
-            rows,
-            note,
-            folded="Secondary: right tokens by validation sample",
-        )
-    ]
+    return blocks + difference_blocks(results)
 
 
 def _scores(results: Results) -> Table:
@@ -214,7 +60,7 @@ def _scores(results: Results) -> Table:
         "ranking."
     )
     rows = [_score_row(results, arm) for arm in results.arms]
-    return Table("Scores on the validation split", columns, rows, note)
+    return Table("Scores on the validation split", columns, rows, note, name="scores")
 
 
 def _score_row(results: Results, arm: ArmResult) -> list[str]:
@@ -251,6 +97,8 @@ def _runs(results: Results) -> Table:
         row = [run.arm, str(run.seed), run.state, wording.count(run.step)]
         row += [wording.large(run.tokens), seconds, wording.score(metric, score.value)]
         rows.append([*row, run.reason or score.reason or "", run.folder])
+    numbered = list(enumerate(results.runs))
+    pages = {(n, 1): f"{arm_page(run.arm)}#{run_id(run.arm, run.seed)}" for n, run in numbered}
     titles = ("step", "tokens", "seconds", metric.label)
     columns = [*words("arm"), *numbers("seed"), *words("state"), *numbers(*titles)]
     finished = f"{results.study.runs_finished} of {results.study.runs_planned} finished"
@@ -259,6 +107,9 @@ def _runs(results: Results) -> Table:
         [*columns, *words("reason", "folder")],
         rows,
         folded=f"Every run ({finished})",
+        name="runs",
+        links=pages | {(n, 8): file_target(f"{run.folder}/") for n, run in numbered if run.files},
+        row_ids={n: run_id(run.arm, run.seed) for n, run in numbered},
     )
 
 
@@ -276,6 +127,7 @@ def _lengths(results: Results, figures: Figures) -> list[Block]:
         "Not tested. Each length is measured on a share of the validation text of its own, so 1\u00d7 "
         "need not equal the score above. \u201ccannot run\u201d: the mechanism refuses this length; "
         "the reason is at the figure and in results.json.",
+        name="length",
     )
     return [*_pictures(figures, "length"), table]
 
@@ -309,7 +161,7 @@ def _other(results: Results) -> list[Block]:
     ]
     text = Text("Numbers of further evaluations as they gave them; their units are their own.")
     caption = "Further evaluations, mean \u00b1 sample sd over finished seeds, not tested"
-    return [text, Table(caption, [*words("arm"), *numbers(*values)], rows)]
+    return [text, Table(caption, [*words("arm"), *numbers(*values)], rows, name="other")]
 
 
 def _scalars(content: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, float]]:

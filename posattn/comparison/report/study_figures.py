@@ -16,8 +16,8 @@ def study_figures(results: Results) -> dict[str, Figure]:
         _differences(results, styles),
         _curves(results, styles),
         _curves_by_time(results, styles),
-        _lengths(results, styles),
-        _positions(results, styles),
+        length_figure(results, results.arms, styles, "length"),
+        position_figure(results.arms, styles, "position"),
     ]
     return {figure.name: figure for figure in made if figure is not None}
 
@@ -98,7 +98,8 @@ def _difference_row(contrast: Contrast) -> Row:
 
 
 def _curves(results: Results, styles: dict[str, Style]) -> Figure | None:
-    series = [_curve(arm, styles[arm.name]) for arm in results.arms] + _cut_short(results, styles)
+    series = [mean_curve(arm, styles[arm.name]) for arm in results.arms]
+    series += _cut_short(results, styles)
     if not any(s.points for s in series):
         return None
     chart = LineChart(
@@ -128,10 +129,13 @@ def _curves(results: Results, styles: dict[str, Style]) -> Figure | None:
     )
 
 
-def _curve(arm: ArmResult, style: Style, seconds_per_token: float | None = None) -> Series:
+def mean_curve(
+    arm: ArmResult, style: Style, seconds_per_token: float | None = None, name: str = ""
+) -> Series:
+    """Return an arm's mean loss by tokens, or by seconds where their number per token is given."""
     factor = 1.0 if seconds_per_token is None else seconds_per_token
     points = [_point(p.tokens * factor, p.summary) for p in arm.curve if p.summary.n]
-    return Series(arm.name, style, points)
+    return Series(name or arm.name, style, points)
 
 
 def _point(x: Real, summary: Summary) -> Point:
@@ -160,7 +164,7 @@ def _curves_by_time(results: Results, styles: dict[str, Style]) -> Figure | None
             timed.append((arm, 1 / rates[0].median))
     if not timed:
         return None
-    series = [_curve(arm, styles[arm.name], pace) for arm, pace in timed]
+    series = [mean_curve(arm, styles[arm.name], pace) for arm, pace in timed]
     chart = LineChart(
         series,
         "seconds of training",
@@ -188,8 +192,11 @@ def _curves_by_time(results: Results, styles: dict[str, Style]) -> Figure | None
     )
 
 
-def _lengths(results: Results, styles: dict[str, Style]) -> Figure | None:
-    lengths = sorted({p.length for arm in results.arms for p in arm.length})
+def length_figure(
+    results: Results, arms: list[ArmResult], styles: dict[str, Style], name: str
+) -> Figure | None:
+    """Return the loss of these arms by sequence length, or None where it was not measured."""
+    lengths = sorted({p.length for arm in arms for p in arm.length})
     if not lengths:
         return None
     place = {length: float(_log2(length)) for length in lengths}
@@ -201,7 +208,7 @@ def _lengths(results: Results, styles: dict[str, Style]) -> Figure | None:
             [_point(place[p.length], p.summary) for p in arm.length if p.summary.n],
             refused=[place[p.length] for p in arm.length if p.refused],
         )
-        for arm in results.arms
+        for arm in arms
     ]
     labels = [(place[n], f"{n} ({n / train:g}\u00d7)" if train else f"{n}") for n in lengths]
     chart = LineChart(
@@ -211,10 +218,7 @@ def _lengths(results: Results, styles: dict[str, Style]) -> Figure | None:
         x_ticks=labels,
     )
     refused = [
-        f"{arm.name} at {p.length}: {p.refused}"
-        for arm in results.arms
-        for p in arm.length
-        if p.refused
+        f"{arm.name} at {p.length}: {p.refused}" for arm in arms for p in arm.length if p.refused
     ]
     caption = (
         f"Loss beyond the training length{f' of {train} tokens' if train else ''}: mean over "
@@ -226,11 +230,11 @@ def _lengths(results: Results, styles: dict[str, Style]) -> Figure | None:
         )
     rows: list[Row] = [
         (arm.name, p.length, p.multiple, p.summary.n, p.summary.mean, p.summary.sd, p.refused)
-        for arm in results.arms
+        for arm in arms
         for p in arm.length
     ]
     return make_figure(
-        "length",
+        name,
         "Loss by sequence length",
         caption,
         _ends(series),
@@ -246,8 +250,9 @@ def _log2(length: int) -> float:
     return log2(length)
 
 
-def _positions(results: Results, styles: dict[str, Style]) -> Figure | None:
-    if not any(arm.position for arm in results.arms):
+def position_figure(arms: list[ArmResult], styles: dict[str, Style], name: str) -> Figure | None:
+    """Return the loss of these arms by position, or None where it was not measured."""
+    if not any(arm.position for arm in arms):
         return None
     series = [
         Series(
@@ -255,7 +260,7 @@ def _positions(results: Results, styles: dict[str, Style]) -> Figure | None:
             styles[arm.name],
             [_point((b.start + b.stop - 1) / 2, b.summary) for b in arm.position if b.summary.n],
         )
-        for arm in results.arms
+        for arm in arms
     ]
     chart = LineChart(
         series,
@@ -269,11 +274,11 @@ def _positions(results: Results, styles: dict[str, Style]) -> Figure | None:
     )
     rows: list[Row] = [
         (arm.name, b.start, b.stop, b.summary.n, b.summary.mean, b.summary.sd)
-        for arm in results.arms
+        for arm in arms
         for b in arm.position
     ]
     return make_figure(
-        "position",
+        name,
         "Loss by position",
         caption,
         _ends(series),

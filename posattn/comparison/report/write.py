@@ -1,20 +1,26 @@
 """`write_report(out)`: results.json, report.html, report.md and the figures of a study folder."""
 
-import csv
-import io
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from posattn.comparison.report.facts import fact_sections
-from posattn.comparison.report.quality import quality_sections
+from jinja2 import Environment
+
+from posattn.comparison.report.arms import write_arm_pages
+from posattn.comparison.report.exports import exports, with_exports, write_exports
+from posattn.comparison.report.facts import shown
+from posattn.comparison.report.files import write_figures
+from posattn.comparison.report.inside_figures import inside_figures
+from posattn.comparison.report.links import arm_page, link_up, slug
+from posattn.comparison.report.sections import study_sections
 from posattn.comparison.report.study_figures import study_figures
 from posattn.comparison.results import collect
 from posattn.errors import PosattnError
-from posattn.figures import Figure, page_environment, standalone
+from posattn.figures import page_environment
 from posattn.training.durable import write_bytes
 
-TEMPLATES = ("report.html.j2", "report.md.j2")
+TEMPLATES = ("report.html.j2", "report.md.j2", "arm.html.j2")
 
 
 @dataclass(frozen=True)
@@ -34,22 +40,27 @@ def write_report(out: Path) -> ReportPaths:
     read, and `PosattnError` where the report cannot be written.
     """
     results = collect(out)
-    figures = study_figures(results)
-    sections = quality_sections(results, figures) + fact_sections(results, _folder_name(out))
+    figures = study_figures(results) | inside_figures(results)
+    sections = study_sections(results, figures, _folder_name(out))
     paths = ReportPaths(
         html=out / "report.html",
         markdown=out / "report.md",
         results=out / "results.json",
         figures=out / "figures",
     )
-    environment = page_environment({name: _template(name) for name in TEMPLATES})
-    html = environment.get_template("report.html.j2").render(results=results, sections=sections)
+    environment = _environment()
+    pages = {arm.name: arm_page(arm.name) for arm in results.arms}
+    made = exports(results)
+    linked = link_up(with_exports(sections, made), pages, "figures")
+    html = environment.get_template("report.html.j2").render(
+        results=results, sections=linked, pages=pages
+    )
     markdown = environment.get_template("report.md.j2").render(results=results, sections=sections)
     try:
         paths.figures.mkdir(exist_ok=True)
-        for figure in figures.values():
-            write_bytes(paths.figures / f"{figure.name}.svg", standalone(figure.wide).encode())
-            write_bytes(paths.figures / f"{figure.name}.csv", _csv(figure).encode())
+        write_figures(figures.values(), paths.figures)
+        write_exports(made, slug(results.study.name), out)
+        write_arm_pages(results, sections, out, environment)
         write_bytes(paths.results, f"{results.to_json()}\n".encode())
         write_bytes(paths.markdown, markdown.encode())
         write_bytes(paths.html, html.encode())
@@ -58,17 +69,17 @@ def write_report(out: Path) -> ReportPaths:
     return paths
 
 
+@cache
+def _environment() -> Environment:
+    """Return the templates of the report, compiled once in a process."""
+    environment = page_environment({name: _template(name) for name in TEMPLATES})
+    environment.filters["change"] = shown
+    return environment
+
+
 def _template(name: str) -> str:
     package = files("posattn.comparison.report")
     return (package / "templates" / name).read_text(encoding="utf-8")
-
-
-def _csv(figure: Figure) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(figure.columns)
-    writer.writerows(["" if value is None else value for value in row] for row in figure.rows)
-    return buffer.getvalue()
 
 
 def _folder_name(out: Path) -> str:

@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
@@ -11,40 +10,8 @@ import pytest
 from posattn.comparison.report import write_report
 from posattn.errors import PosattnError, RecipeError
 from posattn.figures.page import markdown_text
+from tests.comparison.report.pages import dead_links, read_page
 from tests.comparison.study_folders import CONTROL, EIGHT_ARMS, FakeArm, write_json, write_study
-
-VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
-
-
-class Page(HTMLParser):
-    """Checks that tags nest, and keeps tags, ids and text."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.tags, self.ids, self.text = [], [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        self.ids += [value for key, value in attrs if key == "id"]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] != "style":
-            self.text.append(data)
-
-
-def read_page(html):
-    page = Page()
-    page.feed(html)
-    assert page.open == []
-    return page
 
 
 def flat(text):
@@ -66,15 +33,30 @@ def test_the_page_fetches_nothing_from_elsewhere(html):
     assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
     assert "@import" not in html
     assert "url(" not in html
-    outside = {a["href"] for tag, a in page.tags if tag == "a" if not a["href"].startswith("#")}
-    assert outside == set()
+    assert not [link for link in page.links if ":" in link or link.startswith("/")]
 
 
-def test_the_page_nests_well_and_its_ids_are_unique(html):
+def test_the_page_nests_well_its_ids_are_unique_and_every_link_leads_somewhere(paths, html):
     page = read_page(html)
     assert len(page.ids) == len(set(page.ids))
-    targets = {a["href"][1:] for tag, a in page.tags if tag == "a"}
-    assert targets <= set(page.ids)
+    assert dead_links(paths.html) == []
+
+
+def test_sections_tables_figures_and_runs_have_lasting_ids_with_a_link_to_each(html):
+    page = read_page(html)
+    lasting = {
+        *("differences", "table-differences", "figure-differences", "table-pairs", "table-scores"),
+        *("table-runs", "run-rope-0", "run-none-2", "figure-curves", "table-length", "control"),
+    }
+    assert lasting <= set(page.ids)
+    assert {f"#{name}" for name in lasting} <= set(page.links)
+
+
+def test_names_of_arms_in_tables_lead_to_their_pages_and_pictures_to_their_files(html):
+    links = read_page(html).links
+    assert links.count("arms/rope.html") > 5
+    assert {"figures/curves.svg", "figures/curves.csv"} <= set(links)
+    assert "arms/none.html#run-none-2" in links
 
 
 def test_figures_have_a_title_and_a_text_and_tables_have_headers(html):
@@ -202,7 +184,7 @@ def test_nothing_started_is_enough_for_a_report(tmp_path):
 
 def test_twenty_arms_fit_in_one_report(tmp_path):
     arms = tuple(FakeArm(f"arm_number_{i}", 1.5 + 0.1 * i) for i in range(20))
-    paths = write_report(write_study(tmp_path, arms))
+    paths = write_report(write_study(tmp_path, arms, (0, 1), diverged=frozenset()))
     page = read_page(paths.html.read_text())
     assert len(page.ids) == len(set(page.ids))
 
