@@ -7,6 +7,9 @@ from typing import Annotated
 import typer
 
 from posattn.cli.app import OutOption, SetOption, again_with, app, continues_with
+from posattn.errors import PosattnError
+
+MOST_DIFFERENCES = 100
 
 
 @app.command(
@@ -49,11 +52,40 @@ def compare(
     sys.stdout.write(f"Report: {result.report.html}\n")
 
 
-@app.command(epilog="Example: posattn report runs/quick")
+@app.command(epilog="Examples: posattn report runs/quick | posattn report runs/quick --check")
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study.")],
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Write nothing: recompute every number from the runs and compare it with the "
+            "report in the folder; exit code 1 if one differs.",
+        ),
+    ] = False,
 ) -> None:
     """Write the report of a study's folder again, from what its runs have stored so far."""
     from posattn.comparison.report import write_report
 
-    sys.stdout.write(f"Report: {write_report(folder).html}\n")
+    if check:
+        _check(folder)
+    else:
+        sys.stdout.write(f"Report: {write_report(folder).html}\n")
+
+
+def _check(folder: Path) -> None:
+    """Print that the report is what its runs give, or raise with every difference."""
+    from posattn.comparison.recomputation import recompute
+
+    found = recompute(folder)
+    if found.differences:
+        count = len(found.differences)
+        listed = "\n".join(f"  {text}" for text in found.differences[:MOST_DIFFERENCES])
+        more = "" if count <= MOST_DIFFERENCES else f"\n  and {count - MOST_DIFFERENCES} more"
+        raise PosattnError(
+            f"{folder} is not what its runs give: {count} "
+            f"{'difference' if count == 1 else 'differences'}\n{listed}{more}"
+        )
+    sys.stdout.write(
+        f"Equal: {found.files} files of {folder}, recomputed from the files of {found.runs} runs\n"
+    )

@@ -1,0 +1,5 @@
+"""Recomputing a report from the files of its runs, and comparing it with what lies in the folder."""
+
+from posattn.comparison.recomputation.folder import Recomputed, recompute
+
+__all__ = ["Recomputed", "recompute"]
