@@ -31,6 +31,8 @@ FEW_SEEDS = 5
 
 ExamplesByRun = Mapping[tuple[str, int], Examples | None]
 ExamplePairs = list[tuple[int, Examples, Examples]]
+Values = NDArray[np.float64]
+ExampleSums = list[tuple[Values, Values]]
 
 
 @dataclass(frozen=True)
@@ -117,10 +119,14 @@ def _same_samples(pairs: ExamplePairs) -> bool:
     return all(np.array_equal(a.sample_ids, pairs[0][1].sample_ids) for _, a, _ in pairs)
 
 
-def _arms(pairs: ExamplePairs, metric: Metric) -> list[list[tuple[NDArray[np.float64], ...]]]:
-    """Return sums and target counts by seed, of the first arm and of the second."""
+def _sums(runs: list[Examples], metric: Metric) -> ExampleSums:
+    """Return sums and target counts of each run of one arm."""
     name = _sums_of(metric) or ""
-    return [[(getattr(pair[arm], name), pair[arm].targets) for pair in pairs] for arm in (1, 2)]
+    return [(getattr(run, name), run.targets) for run in runs]
+
+
+def _both(pairs: ExamplePairs, metric: Metric) -> tuple[ExampleSums, ExampleSums]:
+    return _sums([a for _, a, _ in pairs], metric), _sums([b for _, _, b in pairs], metric)
 
 
 def _seed_interval(item: Judged, scores: Scores) -> SeedInterval | None:
@@ -142,7 +148,7 @@ def _seed_interval(item: Judged, scores: Scores) -> SeedInterval | None:
 def _multi_interval(pairs: ExamplePairs, metric: Metric) -> MultiInterval | None:
     if len(pairs) < 2:
         return None
-    first, second = _arms(pairs, metric)
+    first, second = _both(pairs, metric)
     low, high = multi_bootstrap(first, second, paired_seeds=True, resamples=RESAMPLES)
     return MultiInterval(
         seeds=len(pairs),
@@ -163,7 +169,7 @@ def _too_few(seeds: int) -> str | None:
 def _sample_interval(pairs: ExamplePairs, metric: Metric) -> SampleInterval | None:
     if not pairs:
         return None
-    first, second = _arms(pairs, metric)
+    first, second = _both(pairs, metric)
     low, high = bootstrap_samples(first, second, resamples=RESAMPLES)
     samples = len(pairs[0][1].sample_ids)
     return SampleInterval(

@@ -1,6 +1,8 @@
 """The scores that a study can be judged by: their unit, and which direction is better."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Literal
 
 from posattn.admission import instance_check
@@ -28,6 +30,16 @@ class Metric:
     def unit_of_difference(self) -> str:
         """Return the unit of a difference of two values."""
         return self.difference_unit or self.unit
+
+
+def best(values: Sequence[float | None], metric: Metric) -> int | None:
+    """Return the index of the best value in the metric's direction, the first of equal ones.
+
+    A value that is missing, not a number or infinite is never best; None where no other is there.
+    """
+    known = [i for i, value in enumerate(values) if value is not None and isfinite(value)]
+    sign = 1.0 if metric.better == "lower" else -1.0
+    return min(known, key=lambda index: sign * (values[index] or 0.0), default=None)
 
 
 metrics: Registry[Metric] = Registry("metric", "posattn.metrics", instance_check(Metric))
