@@ -57,3 +57,12 @@ class StudyIncomplete(PosattnError):
     """A comparison in which some runs did not finish; the report covers the others."""
 
     exit_code = 5
+
+
+class SuiteIncomplete(StudyIncomplete):
+    """A suite of which some tasks did not succeed; `exit_code` is that of the worst."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        """Take the message with the tasks, and the exit code."""
+        super().__init__(message)
+        self.exit_code = exit_code

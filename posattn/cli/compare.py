@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from posattn.cli.app import OutOption, SetOption, again_with, app, continues_with
-from posattn.errors import PosattnError
+from posattn.errors import PosattnError, RecipeError
 
 MOST_DIFFERENCES = 100
 
@@ -35,21 +35,38 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task",
+            metavar="NAME",
+            help="Of a study with tasks, run this one only. Repeat for more.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a study: every arm with every seed, under control, then the report.
 
-    Running the same command again continues where it was stopped.
+    A study with tasks runs one after the other; one that fails stops no other, and the exit code
+    is that of the worst. Running the same command again continues where it was stopped.
     """
     from posattn.cli.study_progress import study_progress
     from posattn.comparison.run import run_study
     from posattn.comparison.study import load_study
+    from posattn.comparison.suite import run_suite
 
-    loaded = load_study(study, overrides)
-    number = [] if jobs is None else ["--jobs", str(jobs)]
-    again = again_with("compare", study, "--out", str(out), *number, overrides=overrides)
+    loaded, only = load_study(study, overrides), task or []
+    if only and not loaded.tasks:
+        raise RecipeError(f"--task {only[0]}: the study '{loaded.name}' has no tasks")
+    words = [] if jobs is None else ["--jobs", str(jobs)]
+    words += [word for name in only for word in ("--task", name)]
+    again = again_with("compare", study, "--out", str(out), *words, overrides=overrides)
     with continues_with(again), study_progress() as draw:
-        result = run_study(loaded, out, jobs=jobs, progress=draw)
-    sys.stdout.write(f"Report: {result.report.html}\n")
+        if loaded.tasks:
+            report = run_suite(loaded, out, jobs=jobs, progress=draw, only=only).report.html
+        else:
+            report = run_study(loaded, out, jobs=jobs, progress=draw).report.html
+    sys.stdout.write(f"Report: {report}\n")
 
 
 @app.command(epilog="Examples: posattn report runs/quick | posattn report runs/quick --check")
@@ -64,20 +81,38 @@ def report(
         ),
     ] = False,
 ) -> None:
-    """Write the report of a study's folder again, from what its runs have stored so far."""
-    from posattn.comparison.report import write_report
+    """Write the report of a study's folder again, from what its runs have stored so far.
+
+    In the folder of a study with tasks, the reports of its tasks are written too.
+    """
+    from posattn.comparison.suite.files import is_suite
 
     if check:
         _check(folder)
     else:
-        sys.stdout.write(f"Report: {write_report(folder).html}\n")
+        sys.stdout.write(f"Report: {_suite(folder) if is_suite(folder) else _study(folder)}\n")
+
+
+def _study(folder: Path) -> Path:
+    from posattn.comparison.report import write_report
+
+    return write_report(folder).html
+
+
+def _suite(folder: Path) -> Path:
+    from posattn.comparison.suite.report import write_suite_report
+
+    for plan in sorted(folder.glob("tasks/*/plan.json")):
+        _study(plan.parent)
+    return write_suite_report(folder).html
 
 
 def _check(folder: Path) -> None:
     """Print that the report is what its runs give, or raise with every difference."""
-    from posattn.comparison.recomputation import recompute
+    from posattn.comparison.recomputation import recompute, recompute_suite
+    from posattn.comparison.suite.files import is_suite
 
-    found = recompute(folder)
+    found = recompute_suite(folder) if is_suite(folder) else recompute(folder)
     if found.differences:
         count = len(found.differences)
         listed = "\n".join(f"  {text}" for text in found.differences[:MOST_DIFFERENCES])

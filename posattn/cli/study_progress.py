@@ -56,8 +56,9 @@ def draw(progress: Any) -> "RenderableType":
 
 
 def headline(progress: Any) -> str:
-    """Return the study's name, stage, counts and time in one line."""
-    parts = [f"{progress.study}: {progress.finished} of {progress.total} runs"]
+    """Return the study's name, stage, counts and time in one line, after those of its suite."""
+    parts = _of_suite(progress.suite) if progress.suite else []
+    parts += [f"{progress.study}: {progress.finished} of {progress.total} runs"]
     if progress.failed:
         parts.append(f"{progress.failed} failed")
     parts.append(progress.message or ("training" if progress.stage == "runs" else progress.stage))
@@ -65,6 +66,14 @@ def headline(progress: Any) -> str:
     if progress.eta_seconds is not None:
         parts.append(f"about {_minutes(progress.eta_seconds)} of training left")
     return ", ".join(parts)
+
+
+def _of_suite(share: Any) -> list[str]:
+    parts = [f"{share.suite}: task {share.number} of {share.tasks}"]
+    parts.append(f"{share.runs_ended} of {share.runs} runs in all")
+    if share.eta_seconds is not None:
+        parts.append(f"about {_minutes(share.eta_seconds)} left in all")
+    return parts
 
 
 def _cell(run: Any) -> tuple[str, str]:
@@ -87,15 +96,16 @@ class _Lines:
     """A line whenever the stage or the state of a run changes."""
 
     def __init__(self) -> None:
-        self._stage: tuple[str, str] = ("", "")
-        self._states: dict[tuple[str, int], str] = {}
+        self._stage = ("", "", "")
+        self._states: dict[tuple[str, str, int], str] = {}
 
     def __call__(self, progress: Any) -> None:
-        if (progress.stage, progress.message) != self._stage:
-            self._stage = (progress.stage, progress.message)
+        stage = (progress.study, progress.stage, progress.message)
+        if stage != self._stage:
+            self._stage = stage
             say(headline(progress))
         for run in progress.runs:
-            key = (run.arm, run.seed)
+            key = (progress.study, run.arm, run.seed)
             if self._states.get(key, "waiting") != run.state:
                 reason = f": {run.reason}" if run.reason else ""
                 say(f"{progress.study}: {run.arm}, seed {run.seed}: {run.state}{reason}")

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from posattn.cli.app import JsonOption, RecipeArgument, SetOption, app, print_json
 from posattn.errors import PosattnError
@@ -52,7 +53,10 @@ def _validate_study(path: Path, overrides: list[str]) -> dict[str, str]:
     from posattn.comparison.study import load_study
     from posattn.recipe.check import check_recipe
 
-    plan = make_plan(load_study(path, overrides))
+    study = load_study(path, overrides)
+    if study.tasks:
+        return _validate_tasks(path, study)
+    plan = make_plan(study)
     for arm in plan.arms:
         try:
             check_recipe(arm.recipe)
@@ -62,4 +66,19 @@ def _validate_study(path: Path, overrides: list[str]) -> dict[str, str]:
         "kind": "study",
         "name": plan.study.name,
         "about": f"{len(plan.arms)} arms x {len(plan.study.seeds)} seeds",
+    }
+
+
+def _validate_tasks(path: Path, study: Any) -> dict[str, str]:
+    from posattn.comparison.suite.plan import make_suite_plan
+
+    try:
+        plan = make_suite_plan(study)
+    except PosattnError as error:
+        raise type(error)(f"{path}: {error}") from error
+    runs = sum(len(part.runs) for part in plan.plans.values())
+    return {
+        "kind": "study",
+        "name": study.name,
+        "about": f"{len(plan.plans)} tasks, {runs} runs in all",
     }

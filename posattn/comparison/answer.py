@@ -2,6 +2,7 @@
 
 from posattn.comparison import wording
 from posattn.comparison.answer_named import gate_words, named_statements, verdict
+from posattn.comparison.design_answer import design_statements
 from posattn.comparison.results_schema import Contrast, Results, Statement
 from posattn.comparison.statistics import ALPHA, smallest_sign_flip_p
 
@@ -14,11 +15,15 @@ def answer(results: Results) -> list[Statement]:
     """Return what the report opens with: differences, ties, failures, and how far to trust them."""
     contrasts = [c for c in results.family("baseline") if not c.named]
     statements = [*named_statements(results)]
+    designed = design_statements(results)
     if contrasts or not results.named:
         verdicts = [*_told_apart(results, contrasts), *_ties(results, contrasts)]
         if verdicts:
             verdicts[0] = verdicts[0].model_copy(update={"text": _key(results) + verdicts[0].text})
-        statements += [_headline(results, contrasts), *verdicts, *_not_compared(contrasts)]
+        statements += [_headline(results, contrasts), *designed, *verdicts]
+        statements += _not_compared(contrasts)
+    else:
+        statements += designed
     statements += _groups(results)
     return statements + _failures(results) + _seeds(results) + _scale(results)
 

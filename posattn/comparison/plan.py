@@ -20,6 +20,9 @@ from posattn.recipe.schema import Recipe, recipe_data, recipe_digest
 from posattn.recipe.writer import write_yaml
 from posattn.training.durable import read_json, strict_json, write_bytes, write_json
 
+SUITE_PLAN = "suite_plan.json"
+"""What marks the folder of a study with tasks."""
+
 EXPLAINED = ("compensations", "design", "depth_controls")
 """Keys of plan.json that say why the arms are as they are; the arms' recipes decide."""
 
@@ -104,7 +107,15 @@ class StudyPlan:
 
 
 def make_plan(study: Study) -> StudyPlan:
-    """Return the plan of a study; raise `ControlError` if arms differ in more than it declares."""
+    """Return the plan of a study; raise `ControlError` if arms differ in more than it declares.
+
+    A study with tasks has one plan for each of its `task_studies()`, and is refused here.
+    """
+    if study.tasks:
+        raise RecipeError(
+            f"the study '{study.name}' has tasks ({', '.join(study.tasks)}): each is a study of its "
+            "own. Run all of them with posattn compare or run_suite"
+        )
     design = study.design()
     arms = tuple(_arm(study, design, name) for name in study.arms)
     recipes = {arm.name: recipe_data(arm.recipe) for arm in arms}
@@ -134,6 +145,10 @@ def check_same_study(plan: StudyPlan, out: Path) -> None:
     A plan of which no run was ever started (the text was missing, say) binds nobody.
     """
     path = out / "plan.json"
+    if (out / SUITE_PLAN).is_file():
+        raise RecipeError(
+            f"{out} holds a study with tasks; choose another folder for '{plan.study.name}'"
+        )
     if not any((out / "runs").glob("*/*")):
         return
     if not path.is_file():

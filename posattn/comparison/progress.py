@@ -42,8 +42,27 @@ class RunProgress:
 
 
 @dataclass(frozen=True)
+class SuiteShare:
+    """Which task of a suite a study is, and how far the runs of all tasks are.
+
+    `number` counts tasks from 1; `eta_seconds` is for all tasks, None before anything is known.
+    """
+
+    suite: str
+    task: str
+    number: int
+    tasks: int
+    runs_ended: int
+    runs: int
+    eta_seconds: float | None = None
+
+
+@dataclass(frozen=True)
 class StudyProgress:
-    """How far a study is; `eta_seconds` is for the runs, None before anything is known."""
+    """How far a study is; `eta_seconds` is for the runs, None before anything is known.
+
+    `suite` is there where the study is one task of several.
+    """
 
     study: str
     stage: Stage
@@ -51,6 +70,7 @@ class StudyProgress:
     runs: tuple[RunProgress, ...]
     seconds: float
     eta_seconds: float | None = None
+    suite: SuiteShare | None = None
 
     @property
     def total(self) -> int:

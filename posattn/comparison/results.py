@@ -8,11 +8,13 @@ from typing import Any
 from posattn.comparison import summaries
 from posattn.comparison.answer import answer
 from posattn.comparison.contrasts import descriptive_contrasts, judged_contrasts
+from posattn.comparison.factorial.effects import depth_controls, design_part, effects
 from posattn.comparison.inside import inside
 from posattn.comparison.limits import limits
 from posattn.comparison.metrics import Metric, metrics
 from posattn.comparison.results_schema import (
     ArmResult,
+    Contrast,
     ControlResult,
     CurvePoint,
     MetricInfo,
@@ -69,8 +71,22 @@ def collect(out: Path) -> Results:
         recipe=_baseline_recipe(files) or {},
         notes=_notes(files),
         limits=[],
+        **_factorial(files, _scores(runs, primary.name, files), contrasts, primary),
     )
     return found.model_copy(update={"answer": answer(found), "limits": limits(found, files)})
+
+
+def _factorial(
+    files: StudyFiles, scores: Scores, contrasts: list[Contrast], primary: Metric
+) -> dict[str, Any]:
+    """Return the parts of results.json that a study with factors or controls of depth adds."""
+    plan = files.plan
+    controls = depth_controls(plan.depth_controls, scores, contrasts, primary.name)
+    if plan.design is None:
+        return {"depth_controls": controls}
+    part = design_part(plan.design)
+    found = effects(part, scores, plan.seeds, primary.better)
+    return {"design": part, "effects": found, "depth_controls": controls}
 
 
 def merge_by_key(contents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

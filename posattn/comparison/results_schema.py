@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from posattn.comparison.factorial.parts import DepthControlPart, DesignPart, EffectPart
 from posattn.comparison.inside_schema import Inside
 from posattn.comparison.results_part import Part
 from posattn.comparison.statistics import PairedDifference, Summary
@@ -287,6 +288,9 @@ class Results(Part):
     recipe: dict[str, Any]
     notes: list[str]
     limits: list[str]
+    design: DesignPart | None = None
+    effects: list[EffectPart] = Field(default_factory=list)
+    depth_controls: list[DepthControlPart] = Field(default_factory=list)
 
     def arm(self, name: str) -> ArmResult:
         """Return the arm of this name."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,10 +73,12 @@ def run_study(
     *,
     jobs: int | None = None,
     progress: ShowProgress | None = None,
+    pool: WorkerPool | None = None,
 ) -> StudyResult:
     """Run a study into the folder `out`, going on where an earlier call was stopped.
 
-    `jobs` is the number of runs at a time, by default the cores divided by the threads of a run.
+    `jobs` is the number of runs at a time, by default the cores divided by the threads of a run;
+    `pool` lends worker processes that live on after this study (its size and threads hold then).
     Raises `ControlError` if arms differ in more than is declared or the runs prove not comparable, and
     `StudyIncomplete` if runs did not finish; where runs have ended, the report is written before.
     """
@@ -87,26 +90,31 @@ def run_study(
     for arm in plan.arms:
         check_recipe(arm.recipe)
     with on_disk(folder), locked(folder, "this study"):
-        return _StudyRun(plan, folder, jobs, progress).execute()
+        return _StudyRun(plan, folder, jobs, progress, pool).execute()
 
 
 class _StudyRun:
     """The state of one call of `run_study`."""
 
     def __init__(
-        self, plan: StudyPlan, out: Path, jobs: int | None, show: ShowProgress | None
+        self,
+        plan: StudyPlan,
+        out: Path,
+        jobs: int | None,
+        show: ShowProgress | None,
+        lent: WorkerPool | None,
     ) -> None:
         self.plan = plan
         self.out = out
-        self.jobs = default_jobs(plan) if jobs is None else jobs
+        self.lent = lent
+        self.jobs = lent.size if lent else default_jobs(plan) if jobs is None else jobs
         self.board = ProgressBoard(plan.study.name, plan.runs, show)
 
     def execute(self) -> StudyResult:
         """Do what is left of the study."""
         write_plan(self.plan, self.out)
         waiting = self._waiting()
-        threads, logs = self.plan.threads, self.out / "workers"
-        with WorkerPool(self.jobs, threads=threads, logs=logs, preload=PRELOAD) as pool:
+        with self._pool() as pool:
             pool.start(min(self.jobs, len(waiting)))
             self._prepare_text()
             self.board.enter("runs")
@@ -119,6 +127,11 @@ class _StudyRun:
             write_plan(plan, self.out)
             self._measure(pool)
         return self._conclude(plan)
+
+    def _pool(self) -> AbstractContextManager[WorkerPool]:
+        if self.lent is not None:
+            return nullcontext(self.lent)
+        return make_pool(self.jobs, self.plan.threads, self.out)
 
     def _baseline(self) -> str:
         return self.plan.study.baseline
@@ -223,6 +236,11 @@ def raise_if_incomplete(outcomes: Sequence[RunOutcome], out: Path) -> None:
         f"The report in {out} {rest}. Running the same command again takes up runs that failed or "
         "were killed; a run that diverged would diverge again, and is kept"
     )
+
+
+def make_pool(jobs: int, threads: int, out: Path) -> WorkerPool:
+    """Return worker processes for the runs of studies in `out`; they start with the first jobs."""
+    return WorkerPool(jobs, threads=threads, logs=out / "workers", preload=PRELOAD)
 
 
 def default_jobs(plan: StudyPlan) -> int:

@@ -13,11 +13,11 @@ from posattn.comparison.commitments import (
     expectation_problems,
 )
 from posattn.comparison.differences import under
-from posattn.comparison.evaluations import EvaluationConfig, evaluations
 from posattn.comparison.factorial import FactorialKeys, expand
 from posattn.comparison.factorial.depth_control import DEPTH_CONTROL
 from posattn.comparison.metrics import metrics
-from posattn.config import Many, Text, open_field
+from posattn.comparison.tasks import Evaluations, Task, task_document
+from posattn.config import Many, Text
 from posattn.errors import RecipeError
 from posattn.recipe.explain import validate_document
 from posattn.recipe.merge import Override, merge, override, read_overrides
@@ -27,6 +27,7 @@ from posattn.recipe.shipped import find_recipe, is_study, wrong_kind
 from posattn.training.run_folder import check_run_name
 
 RECIPE_SECTIONS = ("encoder", "decoder", "head", "objective", "data", "train")
+TASK_PARTS = ("shared", "arms")
 STUDY_WORDS = ("title", "question", "description", "notes")
 
 Seed = Annotated[int, Field(ge=0)]
@@ -73,7 +74,10 @@ class Study(FactorialKeys):
     expect: Many[Expectation] = Field(
         (), description="numbers that arms should reproduce; checked before anything is compared"
     )
-    evaluations: Many[open_field(evaluations, EvaluationConfig)]  # type: ignore[valid-type]
+    evaluations: Evaluations = ()
+    tasks: dict[str, Task] = Field(
+        default_factory=dict, description="by name; each makes an ordinary study of its own"
+    )
     _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
 
     def overrides(self, *place: str) -> Document:
@@ -88,21 +92,38 @@ class Study(FactorialKeys):
         """Return, by the name of each control of depth, the arm whose depth it has."""
         return {arm: c[DEPTH_CONTROL] for arm, c in self.arms.items() if DEPTH_CONTROL in c}
 
+    def task_studies(self) -> dict[str, "Study"]:
+        """Return one ordinary study for each task; raise `RecipeError` with file and line.
+
+        Empty for a study without tasks.
+        """
+        document = Document(self.model_dump(), self._origins)
+        found = {}
+        for name in self.tasks:
+            part = expand(task_document(document, name))
+            try:
+                found[name] = validate_document(Study, part, what="task")
+            except RecipeError as error:
+                raise type(error)(f"{error} (in the task '{name}')") from error
+            found[name]._origins.update(part.origins)
+        return found
+
     @model_validator(mode="after")
     def _names_are_portable(self) -> "Study":
-        for name in (self.name, *self.arms):
+        for name in (self.name, *self.arms, *self.tasks):
             try:
                 check_run_name(name)
             except RecipeError as error:
                 raise ValueError(str(error)) from error
-        folded: dict[str, str] = {}
-        for name in self.arms:
-            other = folded.setdefault(name.lower(), name)
-            if other != name:
-                raise ValueError(
-                    f"the arms '{other}' and '{name}' differ in capitals only; some systems would "
-                    "give them one folder. Rename one"
-                )
+        for kind, names in (("arms", self.arms), ("tasks", self.tasks)):
+            folded: dict[str, str] = {}
+            for name in names:
+                other = folded.setdefault(name.lower(), name)
+                if other != name:
+                    raise ValueError(
+                        f"the {kind} '{other}' and '{name}' differ in capitals only; some systems "
+                        "would give them one folder. Rename one"
+                    )
         return self
 
     @model_validator(mode="after")
@@ -115,6 +136,11 @@ class Study(FactorialKeys):
             raise ValueError(
                 f"seeds must be distinct; given more than once: {', '.join(map(str, repeated))}"
             )
+        if not self.tasks:
+            self._check_scores()
+        return self
+
+    def _check_scores(self) -> None:
         try:
             metric = metrics.get(self.primary)
         except RecipeError as error:
@@ -126,15 +152,18 @@ class Study(FactorialKeys):
         if metric.section not in names:
             raise ValueError(
                 f"the primary score '{self.primary}' comes from the evaluation "
-                f"'{metric.section}', which this study does not run (it runs: {', '.join(names)})"
+                f"'{metric.section}', which this study does not run (it runs: {', '.join(names) or 'none'})"
             )
-        return self
 
     @model_validator(mode="after")
     def _commitments_fit(self) -> "Study":
-        names = [evaluation.name for evaluation in self.evaluations]
         problems = contrast_problems(self.primary_contrasts, self.arms)
-        problems += expectation_problems(self.expect, self.arms, names)
+        if self.tasks and self.expect:
+            text = "a study with tasks has no number of its own: give 'expect' in the task it is of"
+            problems.append((("expect",), text))
+        elif not self.tasks:
+            ran = [evaluation.name for evaluation in self.evaluations]
+            problems += expectation_problems(self.expect, self.arms, ran)
         if problems:
             faults = [
                 InitErrorDetails(
@@ -182,17 +211,24 @@ def load_study(reference: str | Path, overrides: Overrides = ()) -> Study:
         raise RecipeError(wrong_kind(str(path), "recipe", str(path)))
     document = _expanded(written)
     for item in read_overrides(overrides):
-        document = merge(document, _expanded(_for_all_arms(item).document()))
+        for placed in _for_all_arms(item, document.data.get("tasks")):
+            document = merge(document, _expanded(placed.document()))
     document = expand(_with_defaults(document, path))
     study = validate_document(Study, document, what="study")
     study._origins.update(document.origins)
+    study.task_studies()
     return study
 
 
-def _for_all_arms(item: Override) -> Override:
+def _for_all_arms(item: Override, tasks: Any) -> list[Override]:
+    """Return the override where it belongs: one of a recipe also in tasks that share overrides."""
     if item.path[0] not in RECIPE_SECTIONS:
-        return item
-    return Override(("shared", *item.path), item.value, item.origin)
+        return [item]
+    places: list[tuple[str, ...]] = [("shared",)]
+    for name, task in tasks.items() if isinstance(tasks, dict) else ():
+        if isinstance(task, dict) and "shared" in task:
+            places.append(("tasks", name, "shared"))
+    return [Override((*place, *item.path), item.value, item.origin) for place in places]
 
 
 def _with_defaults(document: Document, path: Path) -> Document:
@@ -204,7 +240,7 @@ def _with_defaults(document: Document, path: Path) -> Document:
             data["base"] = str(find_recipe(base, folder=path.parent))
         except RecipeError as error:
             raise type(error)(f"{document.origin(('base',))}: base: {error}") from error
-    for key in ("shared", "arms", "factors"):
+    for key in ("shared", "arms", "factors", "tasks"):
         if key in data:
             data[key] = _resolved(data[key], key, path.parent)
     return Document(data, {("name",): Origin(str(path)), **document.origins})
@@ -216,7 +252,10 @@ def _resolved(value: Any, key: str, folder: Path) -> Any:
         return value
     if key == "shared":
         return absolute_paths(Document(value), folder).data
-    below = "arms" if key == "factors" else "shared"
+    if key == "task":
+        parts = {part: _resolved(value[part], part, folder) for part in TASK_PARTS if part in value}
+        return {**value, **parts}
+    below = {"tasks": "task", "factors": "arms"}.get(key, "shared")
     return {name: _resolved(changes, below, folder) for name, changes in value.items()}
 
 
@@ -244,6 +283,11 @@ def _without_nothing(data: dict[str, Any]) -> dict[str, Any]:
             name: _filled(levels) if isinstance(levels, dict) else levels
             for name, levels in data["factors"].items()
         }
+    if isinstance(data.get("tasks"), dict):
+        found["tasks"] = {
+            name: _without_nothing(task) if isinstance(task, dict) else task
+            for name, task in _filled(data["tasks"]).items()
+        }
     return found
 
 
@@ -252,7 +296,7 @@ def _filled(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _places_of_overrides(data: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return where overrides of a recipe stand: shared, in arms, in levels of factors."""
+    """Return where overrides of a recipe stand: shared, in arms, in levels of factors, in tasks."""
     places: list[tuple[str, ...]] = [("shared",)] if isinstance(data.get("shared"), dict) else []
     parents: list[tuple[tuple[str, ...], Any]] = [(("arms",), data.get("arms"))]
     if isinstance(data.get("factors"), dict):
@@ -260,6 +304,9 @@ def _places_of_overrides(data: dict[str, Any]) -> list[tuple[str, ...]]:
     for parent, children in parents:
         if isinstance(children, dict):
             places += [(*parent, name) for name, v in children.items() if isinstance(v, dict)]
+    for name, task in data["tasks"].items() if isinstance(data.get("tasks"), dict) else ():
+        if isinstance(task, dict):
+            places += [("tasks", name, *place) for place in _places_of_overrides(task)]
     return places
 
 

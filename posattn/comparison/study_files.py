@@ -70,6 +70,8 @@ class Plan(StoredModel):
     varies: list[str] = Field(default_factory=list)
     runs: list[PlannedRun]
     control: list[ControlRule] = Field(default_factory=list)
+    design: dict[str, Any] | None = None
+    depth_controls: dict[str, str] = Field(default_factory=dict)
 
 
 class Status(StoredModel):

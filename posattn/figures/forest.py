@@ -1,6 +1,5 @@
 """The forest plot: one row per arm, its paired difference from the baseline with both intervals."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from posattn.figures.canvas import (
@@ -34,12 +33,13 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class Forest:
-    """The whole plot; `left_word` and `right_word` say what either side of zero means."""
+    """The whole plot; `left_word` and `right_word` say what either side of `reference` means."""
 
     rows: list[ForestRow]
     x_label: str
     left_word: str
     right_word: str
+    reference: float = 0.0
 
 
 def draw_forest(forest: Forest, width: Real) -> Canvas:
@@ -51,7 +51,7 @@ def draw_forest(forest: Forest, width: Real) -> Canvas:
     names = max((text_width(row.name) for row in forest.rows), default=0.0) + 34
     words = max((text_width(row.words) for row in forest.rows), default=0.0) + 4
     left, right = (14.0, width - 14) if narrow else (names, width - words)
-    x = _scale(forest.rows, left, right)
+    x = _scale(forest, left, right)
     _axes(canvas, forest, x, top, bottom)
     for index, row in enumerate(forest.rows):
         middle = top + step * (index + 0.5) + (9 if narrow else 0)
@@ -63,9 +63,10 @@ def draw_forest(forest: Forest, width: Real) -> Canvas:
     return canvas
 
 
-def _scale(rows: Sequence[ForestRow], left: Real, right: Real) -> Scale:
-    """Cover all means and zero; intervals may widen that by `REACH` times the span."""
-    means = [row.mean for row in rows if row.mean is not None] + [0.0]
+def _scale(forest: Forest, left: Real, right: Real) -> Scale:
+    """Cover all means and the reference; intervals may widen that by `REACH` times the span."""
+    rows = forest.rows
+    means = [row.mean for row in rows if row.mean is not None] + [forest.reference]
     low, high = min(means), max(means)
     halves = [row.high - row.mean for row in rows if row.high is not None and row.mean is not None]
     span = max(high - low, min(halves, default=0.0)) or 1.0
@@ -86,7 +87,8 @@ def _axes(canvas: Canvas, forest: Forest, x: Scale, top: Real, bottom: Real) -> 
         place = x(value)
         canvas.line(place, top - 6, place, bottom, "grid")
         canvas.text(place, bottom + 16, tick_label(value, step), "muted", "middle")
-    canvas.line(x(0), top - 12, x(0), bottom, "zero")
+    place = x(forest.reference)
+    canvas.line(place, top - 12, place, bottom, "zero")
     canvas.text((x.start + x.end) / 2, bottom + 36, forest.x_label, "muted", "middle")
     canvas.text(x.start, 14, f"\u2190 {forest.left_word}", "muted")
     canvas.text(x.end, 14, f"{forest.right_word} \u2192", "muted", "end")

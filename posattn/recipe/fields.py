@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, get_args
+from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -19,7 +19,7 @@ class Section:
     """A config class and where in the recipe it is read.
 
     `entry` is the `name` that picks it, in the registry of that `kind` or among a few choices; `within`
-    says which entries it lies in.
+    says which entries it lies in. `keyed`: there is one under each key of a mapping.
     """
 
     path: tuple[str, ...]
@@ -27,6 +27,7 @@ class Section:
     kind: str = ""
     entry: str = ""
     within: tuple[str, ...] = ()
+    keyed: bool = False
 
     @property
     def label(self) -> tuple[str, ...]:
@@ -52,6 +53,9 @@ def section_at(root: type[BaseModel], data: Any, path: KeyPath) -> Section | Non
         if isinstance(part, int):
             continue
         names = tuple(str(step) for step in path[: index + 1])
+        if any(section.keyed for section in current):
+            current = [replace(section, keyed=False) for section in current]
+            continue
         current = [
             found
             for section in current
@@ -91,7 +95,11 @@ def _named_child(section: Section, key: str, value: Any) -> Any:
     name = value.get("name") if isinstance(value, dict) else None
     fitting = (child for child in _children(section, key, ()) if child.entry in ("", name))
     child = next(fitting, None)
-    return value if child is None else _named(child, value)
+    if child is None:
+        return value
+    if child.keyed and isinstance(value, dict):
+        return {key: _named(child, item) for key, item in value.items()}
+    return _named(child, value)
 
 
 def nearest(key: str, known: list[str]) -> str | None:
@@ -150,5 +158,7 @@ def _of_type(annotation: Any, metadata: list[Any], path: tuple[str, ...]) -> Ite
         return
     arguments = get_args(annotation)
     marks = list(getattr(annotation, "__metadata__", ()))
+    keyed = get_origin(annotation) is dict
     for argument in arguments[:1] if marks else arguments:
-        yield from _of_type(argument, marks, path)
+        for section in _of_type(argument, marks, path):
+            yield replace(section, keyed=section.keyed or keyed)

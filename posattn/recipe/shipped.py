@@ -9,7 +9,7 @@ from posattn.errors import RecipeError, UnknownName
 
 Kind = Literal["recipe", "study"]
 _SUFFIXES = (".yaml", ".yml")
-STUDY_KEYS = {"arms", "factors"}
+STUDY_KEYS = {"arms", "factors", "tasks"}
 """A file with one of these is a study."""
 
 

@@ -16,7 +16,7 @@ def metric(name, better):
 
 @pytest.mark.parametrize(
     ("name", "better", "values"),
-    [("dev2_loss", "lower", [3, 1, 2]), ("f1", "higher", [0.1, 0.3, 0.2])],
+    [("dev2_loss", "lower", [3.0, 1.0, 2.0]), ("f1", "higher", [0.1, 0.3, 0.2])],
 )
 def test_the_second_step_is_best_in_either_direction_and_not_a_number_never(name, better, values):
     declared = metric(name, better)

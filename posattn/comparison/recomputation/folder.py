@@ -41,24 +41,28 @@ def recompute(out: Path) -> Recomputed:
     with TemporaryDirectory(prefix="posattn-check-") as name:
         made = Path(name)
         write_report(out, into=made)
-        files = _compared(made)
+        files = compared_files(made, RESULTS)
         for path in files:
-            found += _differences(out, made, path)
+            found += differences(out, made, path)
         found += _left_over(out, files)
     return Recomputed(out, len(files), len(study.runs), tuple(found))
 
 
-def _compared(made: Path) -> list[str]:
-    """Return the files that hold numbers, relative to the folder, results.json first."""
+def compared_files(made: Path, results: str) -> list[str]:
+    """Return the files that hold numbers, relative to the folder, the results first."""
     data = [p for p in made.rglob("*") if p.is_file() and p.suffix in DATA_SUFFIXES]
-    return [RESULTS, *sorted(path.relative_to(made).as_posix() for path in data)]
+    return [results, *sorted(path.relative_to(made).as_posix() for path in data)]
 
 
-def _differences(out: Path, made: Path, path: str) -> list[str]:
+def differences(out: Path, made: Path, path: str) -> list[str]:
+    """Return where the file `path` of the folder differs from the one made anew.
+
+    Raises `DataError` where it cannot be read.
+    """
     if not (out / path).is_file():
         return [f"{path}: the folder has no such file; write the report again"]
     try:
-        if path == RESULTS:
+        if path.endswith(".json"):
             found = list(compare_json(out / path, made / path, IGNORED))
         else:
             found = list(compare_text(out / path, made / path))

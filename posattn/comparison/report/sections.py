@@ -1,5 +1,6 @@
 """All sections of a report and their order: the one place where a module of sections is entered."""
 
+from posattn.comparison.report.effects import effect_sections
 from posattn.comparison.report.facts import fact_sections
 from posattn.comparison.report.inside import inside_sections
 from posattn.comparison.report.quality import quality_sections
@@ -36,6 +37,7 @@ def study_sections(results: Results, figures: dict[str, Figure], folder: str) ->
     sections = [
         *quality_sections(results, figures),
         *inside_sections(results, figures),
+        *effect_sections(results, figures),
         *fact_sections(results, folder),
     ]
     return in_order([section for section in sections if section.blocks])

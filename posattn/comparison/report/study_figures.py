@@ -1,6 +1,7 @@
 """The figures of a study: which results each one shows, its words, and its data."""
 
 from posattn.comparison import wording
+from posattn.comparison.report.effect_figures import effect_figures
 from posattn.comparison.results_schema import ArmResult, Contrast, Results
 from posattn.comparison.statistics import Summary
 from posattn.figures.canvas import Real, Style, style_of, tick_label
@@ -19,7 +20,7 @@ def study_figures(results: Results) -> dict[str, Figure]:
         length_figure(results, results.arms, styles, "length"),
         position_figure(results.arms, styles, "position"),
     ]
-    return {figure.name: figure for figure in made if figure is not None}
+    return {figure.name: figure for figure in made if figure is not None} | effect_figures(results)
 
 
 def arm_styles(results: Results) -> dict[str, Style]:

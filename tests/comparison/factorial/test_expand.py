@@ -24,25 +24,27 @@ seeds: [0]
 evaluations: [validation]
 """
 LEFT_OUT = TABLE_FOUR[TABLE_FOUR.index("impossible") : TABLE_FOUR.index("baseline")]
-ALL = """\
+USUAL = {
+    "c2p": "{on: {encoder.mechanism.0.c2p: true}, off: {encoder.mechanism.0.c2p: false}}",
+    "p2c": "{on: {encoder.mechanism.0.p2c: true}, off: {encoder.mechanism.0.p2c: false}}",
+    "p2p": "{off: {encoder.mechanism.0.p2p: false}, on: {encoder.mechanism.0.p2p: true}}",
+    "scale": "{counted: {encoder.mechanism.0.scale_terms: null}, "
+    "four: {encoder.mechanism.0.scale_terms: 4}}",
+    "buckets": "{log: {encoder.mechanism.0.buckets: {name: log, num_buckets: 8, max_distance: 32}}, "
+    "clipped: {encoder.mechanism.0.buckets: {name: clipped, max_distance: 32}}}",
+    "projections": "{own: {encoder.mechanism.0.projections: own}, "
+    "shared: {encoder.mechanism.0.projections: shared}}",
+    "masked": "{15: {objective.probability: 0.15}, 30: {objective.probability: 0.3}}",
+}
+WITH_ABSOLUTE = """\
 base: base.yaml
 factors:
   absolute:
     none:
     input: {encoder.mechanism: [{name: disentangled}, {name: learned, max_positions: 64}]}
     decoder: {decoder: {name: emd}}
-  c2p: {on: {encoder.mechanism.0.c2p: true}, off: {encoder.mechanism.0.c2p: false}}
-  p2p: {off: {encoder.mechanism.0.p2p: false}, on: {encoder.mechanism.0.p2p: true}}
-  scale: {counted: {encoder.mechanism.0.scale_terms: null}, three: {encoder.mechanism.0.scale_terms: 3}}
-  buckets:
-    log: {encoder.mechanism.0.buckets: {name: log, num_buckets: 8, max_distance: 32}}
-    clipped: {encoder.mechanism.0.buckets: {name: clipped, max_distance: 32}}
-  projections:
-    own: {encoder.mechanism.0.projections: own}
-    shared: {encoder.mechanism.0.projections: shared}
 shared:
   encoder.mechanism: [{name: disentangled}]
-baseline: {absolute: none, c2p: on, p2p: off, scale: counted, buckets: log, projections: own}
 seeds: [0]
 evaluations: [validation]
 """
@@ -101,9 +103,16 @@ def test_an_expanded_study_reads_back_as_itself(load: LoadText, tmp_path: Path) 
     assert make_plan(again).to_json() == plan.to_json()
 
 
-def test_all_usual_factors_make_valid_arms_with_or_without_other_mechanisms(load: LoadText) -> None:
-    plan = make_plan(load(ALL))
-    assert len(plan.arms) == 3 * 2**5
+@pytest.mark.parametrize("factor", USUAL)
+def test_every_usual_factor_crosses_with_absolute_positions_in_either_place(
+    load: LoadText, factor: str
+) -> None:
+    first = USUAL[factor][1:].split(":")[0]
+    shared = (
+        f"  {factor}: {USUAL[factor]}\nbaseline: {{absolute: none, {factor}: {first}}}\nshared:"
+    )
+    plan = make_plan(load(WITH_ABSOLUTE, ("shared:", shared)))
+    assert len(plan.arms) == 6
     assert plan.design is not None
     inputs = [arm for arm in plan.arms if plan.design.cells[arm.name]["absolute"] == "input"]
     assert {len(arm.recipe.encoder.mechanism) for arm in inputs} == {2}
