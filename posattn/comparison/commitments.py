@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from posattn.comparison.metrics import Metric, metrics
 from posattn.config import FrozenConfig, Text
@@ -29,6 +30,35 @@ class Expectation(FrozenConfig):
         description="the largest difference between the mean over seeds and the value"
     )
     source: Text = Field(min_length=1, description="where the number is from")
+
+
+def check_commitments(
+    pairs: Sequence[tuple[str, str]],
+    expected: Sequence[Expectation],
+    arms: Collection[str],
+    evaluations: Collection[str] | None,
+) -> None:
+    """Raise a `ValidationError` with the place of every fault in what a study commits to.
+
+    `evaluations` are those that the study runs; None for a study with tasks, which has no number of
+    its own.
+    """
+    problems = contrast_problems(pairs, arms)
+    if evaluations is not None:
+        problems += expectation_problems(expected, arms, evaluations)
+    elif expected:
+        text = "a study with tasks has no number of its own: give 'expect' in the task it is of"
+        problems.append((("expect",), text))
+    if problems:
+        faults = [
+            InitErrorDetails(
+                type=PydanticCustomError("disagreement", "{text}", {"text": text}),
+                loc=path,
+                input=None,
+            )
+            for path, text in problems
+        ]
+        raise ValidationError.from_exception_data("Study", faults)
 
 
 def contrast_problems(pairs: Sequence[tuple[str, str]], arms: Collection[str]) -> list[Problem]:

@@ -147,9 +147,16 @@ def _batches(first: RunEvidence, run: RunEvidence) -> str | int:
     for step in sorted(common):
         if run.batches[step] != first.batches[step]:
             return f"the batches up to step {step} differ"
-    if run.finished and first.finished and set(run.batches) != set(first.batches):
+    same_steps = _steps(run) == _steps(first)
+    both = run.finished and first.finished
+    if both and same_steps and set(run.batches) != set(first.batches):
         return f"{run.arm} logged other steps than {first.arm}"
     return len(common)
+
+
+def _steps(run: RunEvidence) -> Any:
+    """Return the steps that were planned; runs of other lengths are equal as far as both go."""
+    return (run.planned.get("train") or {}).get("steps")
 
 
 def _budget(first: RunEvidence, run: RunEvidence) -> str | int:

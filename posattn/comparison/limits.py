@@ -99,18 +99,33 @@ def _budgets(results: Results) -> str:
             parts.append(f"parameters {_percent(arm.sizes.parameters / base.sizes.parameters)}")
         if arm.sizes.flops_per_token and base.sizes.flops_per_token:
             ratio = arm.sizes.flops_per_token / base.sizes.flops_per_token
-            parts.append(f"operations {_percent(ratio)}")
+            parts.append(f"operations per token {_percent(ratio)}")
         timed = next((s.ratio for s in arm.speed if s.stage == "training_step" and s.ratio), None)
         if timed:
             parts.append(f"time per step {_percent(timed.median)}")
+        parts += _left_over_in_all(results, arm.name)
         if parts:
             left.append(f"{arm.name}: {', '.join(parts)}")
+    held = results.budget.held if results.budget else "steps and tokens"
     if not left:
-        return "Budgets: arms are matched by steps and tokens, not by parameters or time."
+        others = "parameters or time" if held == "steps and tokens" else "anything else"
+        return f"Budgets: arms are matched by {held}, not by {others}."
     return (
-        "Budgets: arms are matched by steps and tokens. Left over against the baseline: "
-        f"{'; '.join(left)}."
+        f"Budgets: arms are matched by {held}. Left over against the baseline: {'; '.join(left)}."
     )
+
+
+def _left_over_in_all(results: Results, arm: str) -> list[str]:
+    """Return what whole runs of an arm took beyond the baseline's, where steps were changed."""
+    if results.budget is None or results.budget.match in ("steps", "parameters"):
+        return []
+    over = results.budget.arm(arm).over_baseline
+    names = {"tokens": "tokens", "training_flops": "training operations", "seconds": "seconds"}
+    return [
+        f"{words} {_percent(1 + found)}"
+        for name, words in names.items()
+        if (found := over.get(name)) is not None
+    ]
 
 
 def _percent(ratio: float) -> str:

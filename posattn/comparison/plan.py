@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from posattn.comparison.arm_recipe import arm_recipe
+from posattn.comparison.budgets.config import StepsMatch
 from posattn.comparison.control import DeclaredFactors, Finding, check_arms
 from posattn.comparison.differences import describe, differences, under, written_changes
 from posattn.comparison.factorial import Design
 from posattn.comparison.factorial.combinations import check_differ, explain_refusal, refusals
+from posattn.comparison.probes import Probe
+from posattn.comparison.probes.stored import predictions_to_json, probe_to_json
 from posattn.comparison.study import STUDY_WORDS, Study
 from posattn.errors import RecipeError
 from posattn.recipe.card import make_contract
@@ -57,12 +60,16 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """A study with all that follows from it. Runs are ordered so that seeds get complete early."""
+    """A study with all that follows from it. Runs are ordered so that seeds get complete early.
+
+    `written` is the study before its budgets were matched and its values tuned.
+    """
 
     study: Study
     arms: tuple[Arm, ...]
     runs: tuple[PlannedRun, ...]
     control: tuple[Finding, ...]
+    written: Study
     design: Design | None = None
 
     @property
@@ -80,7 +87,7 @@ class StudyPlan:
         return {
             "study": study.name,
             **{word: getattr(study, word) for word in STUDY_WORDS},
-            "arms": [_arm_to_json(arm) for arm in self.arms],
+            "arms": [_arm_to_json(arm, study.asks()) for arm in self.arms],
             "seeds": list(study.seeds),
             "baseline": study.baseline,
             "primary": study.primary,
@@ -89,11 +96,18 @@ class StudyPlan:
             "declared": dict(study.declared),
             **({"compensations": dict(study.compensations)} if study.compensations else {}),
             "evaluations": [item.model_dump(mode="json") for item in study.evaluations],
+            **self._probe_to_json(),
             "threads": self.threads,
             "runs": [{"arm": run.arm, "seed": run.seed, "folder": run.folder} for run in self.runs],
             "control": [finding.to_json() for finding in self.control],
+            **choices(study),
             **self._design_to_json(),
         }
+
+    def _probe_to_json(self) -> dict[str, Any]:
+        """Return what the study's probe asks, if it has one."""
+        probe = self.study.asks()
+        return {} if probe is None else {"probe": probe_to_json(probe)}
 
     def _design_to_json(self) -> dict[str, Any]:
         """Return the design and the controls of depth, where there are any."""
@@ -106,10 +120,18 @@ class StudyPlan:
         return found
 
 
-def make_plan(study: Study) -> StudyPlan:
+def choices(study: Study) -> dict[str, Any]:
+    """Return how budgets are matched, where that is not by steps, as it stands in plan.json."""
+    if study.match == StepsMatch():
+        return {}
+    return {"match": study.match.model_dump(mode="json")}
+
+
+def make_plan(study: Study, written: Study | None = None) -> StudyPlan:
     """Return the plan of a study; raise `ControlError` if arms differ in more than it declares.
 
-    A study with tasks has one plan for each of its `task_studies()`, and is refused here.
+    `written` is the study as its file has it, where its arms have been changed since. A study with
+    tasks has one plan for each of its `task_studies()`, and is refused here.
     """
     if study.tasks:
         raise RecipeError(
@@ -129,12 +151,12 @@ def make_plan(study: Study) -> StudyPlan:
         for seed in study.seeds
         for arm in arms
     ]
-    return StudyPlan(study, arms, tuple(runs), tuple(control), design)
+    return StudyPlan(study, arms, tuple(runs), tuple(control), written or study, design)
 
 
 def write_plan(plan: StudyPlan, out: Path) -> None:
-    """Write study.yaml and plan.json."""
-    study = plan.study.model_dump(mode="json")
+    """Write study.yaml, the study as it was written, and plan.json, which has what became of it."""
+    study = plan.written.model_dump(mode="json")
     write_bytes(out / "study.yaml", write_yaml(study).encode())
     write_json(out / "plan.json", plan.to_json())
 
@@ -185,7 +207,7 @@ def _stored(plan: StudyPlan) -> dict[str, Any]:
 
 def _decisive(plan: dict[str, Any]) -> dict[str, Any]:
     """Return what must be equal for the runs of two plans to belong together."""
-    free = {*STUDY_WORDS, *EXPLAINED, "expect", "control", "arms", "runs"}
+    free = {*STUDY_WORDS, *EXPLAINED, "control", "arms", "runs", "probe", "expect"}
     kept = {key: value for key, value in plan.items() if key not in free}
     return {**kept, "arms": {arm["name"]: arm["recipe"] for arm in plan["arms"]}}
 
@@ -235,7 +257,8 @@ def _check_declarations(factors: DeclaredFactors, recipes: Mapping[str, Any]) ->
             )
 
 
-def _arm_to_json(arm: Arm) -> dict[str, Any]:
+def _arm_to_json(arm: Arm, probe: Probe | None) -> dict[str, Any]:
+    predictions = {} if probe is None else {"predictions": predictions_to_json(probe, arm.recipe)}
     return {
         "name": arm.name,
         "description": arm.recipe.description or None,
@@ -243,4 +266,5 @@ def _arm_to_json(arm: Arm) -> dict[str, Any]:
         "recipe_digest": recipe_digest(arm.recipe),
         "recipe": recipe_data(arm.recipe),
         "contract": make_contract(arm.recipe),
+        **predictions,
     }

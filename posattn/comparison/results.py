@@ -7,11 +7,13 @@ from typing import Any
 
 from posattn.comparison import summaries
 from posattn.comparison.answer import answer
+from posattn.comparison.budgets.account import account
 from posattn.comparison.contrasts import descriptive_contrasts, judged_contrasts
 from posattn.comparison.factorial.effects import depth_controls, design_part, effects
 from posattn.comparison.inside import inside
 from posattn.comparison.limits import limits
 from posattn.comparison.metrics import Metric, metrics
+from posattn.comparison.probes.outcomes import prediction_outcomes, probe_outcome
 from posattn.comparison.results_schema import (
     ArmResult,
     Contrast,
@@ -71,7 +73,10 @@ def collect(out: Path) -> Results:
         recipe=_baseline_recipe(files) or {},
         notes=_notes(files),
         limits=[],
+        probe=probe_outcome(files, runs),
+        predictions=prediction_outcomes(files, runs, train_length(files)),
         **_factorial(files, _scores(runs, primary.name, files), contrasts, primary),
+        budget=account(files),
     )
     return found.model_copy(update={"answer": answer(found), "limits": limits(found, files)})
 

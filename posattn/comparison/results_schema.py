@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from posattn.comparison.budgets.schema import BudgetInfo
 from posattn.comparison.factorial.parts import DepthControlPart, DesignPart, EffectPart
 from posattn.comparison.inside_schema import Inside
 from posattn.comparison.results_part import Part
@@ -252,6 +253,45 @@ class ControlResult(Part):
         return self.held is False and not self.expected
 
 
+class PredictionOutcome(Part):
+    """A prediction from the maths, written before the first step, and what the runs did.
+
+    "held": all finished seeds are within the bounds, "broken": none is, "mixed": some are.
+    """
+
+    arm: str
+    score: str
+    at_least: float | None
+    at_most: float | None
+    because: str
+    values: dict[int, float | None]
+    in_range: int
+    n: int
+    verdict: Literal["held", "mixed", "broken", "not tested"]
+
+
+class SolvedShare(Part):
+    """How many of the `n` runs with a score, of all `runs`, solved the probe; exact 95 % interval."""
+
+    arm: str
+    solved: int
+    n: int
+    runs: int
+    low: float
+    high: float
+
+
+class ProbeInfo(Part):
+    """What the study's probe asks; a run with at least `solved` on `score` counts as solved."""
+
+    name: str
+    question: str
+    chance: float
+    solved: float
+    score: str
+    arms: list[SolvedShare]
+
+
 class SpeedInfo(Part):
     """Under what conditions the arms were timed, one after the other in each round."""
 
@@ -288,9 +328,12 @@ class Results(Part):
     recipe: dict[str, Any]
     notes: list[str]
     limits: list[str]
+    probe: ProbeInfo | None = None
+    predictions: list[PredictionOutcome] = Field(default_factory=list)
     design: DesignPart | None = None
     effects: list[EffectPart] = Field(default_factory=list)
     depth_controls: list[DepthControlPart] = Field(default_factory=list)
+    budget: BudgetInfo | None = None
 
     def arm(self, name: str) -> ArmResult:
         """Return the arm of this name."""

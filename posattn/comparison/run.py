@@ -24,6 +24,7 @@ from posattn.comparison.plan import (
 from posattn.comparison.pool import JobEvent, WorkerPool
 from posattn.comparison.progress import ProgressBoard, ShowProgress
 from posattn.comparison.run_evidence import RunEvidence, read_evidence
+from posattn.comparison.settle import Workshop, is_settled, settled
 from posattn.comparison.study import Study, load_study
 from posattn.comparison.worker import Job
 from posattn.errors import StudyIncomplete
@@ -86,11 +87,20 @@ def run_study(
     plan = make_plan(study)
     folder = Path(out).absolute()
     check_out(folder)
-    check_same_study(plan, folder)
+    _check(plan, folder, is_final=is_settled(study))
+    with on_disk(folder), locked(folder, "this study"):
+        if not is_settled(study):
+            plan = settled(plan, Workshop(folder, jobs, progress))
+            _check(plan, folder, is_final=True)
+        return _StudyRun(plan, folder, jobs, progress, pool).execute()
+
+
+def _check(plan: StudyPlan, folder: Path, *, is_final: bool) -> None:
+    """Raise if the plan is another than the folder's, once it is final, or an arm cannot run here."""
+    if is_final:
+        check_same_study(plan, folder)
     for arm in plan.arms:
         check_recipe(arm.recipe)
-    with on_disk(folder), locked(folder, "this study"):
-        return _StudyRun(plan, folder, jobs, progress, pool).execute()
 
 
 class _StudyRun:

@@ -3,19 +3,21 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
 
-from posattn.comparison.commitments import (
-    Expectation,
-    Pair,
-    contrast_problems,
-    expectation_problems,
+from posattn.comparison.budgets.config import (
+    HELD,
+    LEFT_OVER_NEEDS,
+    SETS,
+    AnyMatch,
+    StepsMatch,
 )
+from posattn.comparison.commitments import Expectation, Pair, check_commitments
 from posattn.comparison.differences import under
 from posattn.comparison.factorial import FactorialKeys, expand
 from posattn.comparison.factorial.depth_control import DEPTH_CONTROL
 from posattn.comparison.metrics import metrics
+from posattn.comparison.probes import AnyProbe, OptionalProbe, Probe, ProbeConfig, make_probe
 from posattn.comparison.tasks import Evaluations, Task, task_document
 from posattn.config import Many, Text
 from posattn.errors import RecipeError
@@ -31,6 +33,7 @@ TASK_PARTS = ("shared", "arms")
 STUDY_WORDS = ("title", "question", "description", "notes")
 
 Seed = Annotated[int, Field(ge=0)]
+_PROBE: TypeAdapter[ProbeConfig] = TypeAdapter(AnyProbe)
 
 
 class Study(FactorialKeys):
@@ -66,6 +69,10 @@ class Study(FactorialKeys):
     )
     baseline: Text = Field(description="the arm that the others are compared with")
     seeds: Many[Seed] = Field(min_length=1, description="one run of every arm for each")
+    probe: OptionalProbe = Field(
+        None,
+        description="objective, data, training and scores of a probe, under what is given here",
+    )
     primary: Text = Field("validation_loss", description="the score that verdicts are about")
     primary_contrasts: Many[Pair] = Field(
         (),
@@ -78,15 +85,44 @@ class Study(FactorialKeys):
     tasks: dict[str, Task] = Field(
         default_factory=dict, description="by name; each makes an ordinary study of its own"
     )
+    match: AnyMatch = Field(StepsMatch(), description="the budget that all arms get")
     _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
 
     def overrides(self, *place: str) -> Document:
-        """Return `shared`, or `arms` and an arm's name, as a document that knows its lines."""
+        """Return `shared`, or `arms` and an arm's name, as a document that knows its lines.
+
+        `shared` stands over what the study's probe sets.
+        """
         data: Any = getattr(self, place[0])
         for key in place[1:]:
             data = {part: value for part, value in data[key].items() if part != DEPTH_CONTROL}
         origins = _below(self._origins, place)
-        return Document(data, {(): Origin(f"the study {self.name}"), **origins})
+        found = Document(data, {(): Origin(f"the study {self.name}"), **origins})
+        if place == ("shared",) and self.probe is not None:
+            origin = Origin(f"the probe {self.probe.name}")
+            return merge(Document(make_probe(self.probe).overrides(), {(): origin}), found)
+        return found
+
+    def asks(self) -> Probe | None:
+        """Return the study's probe, if it has one."""
+        return None if self.probe is None else make_probe(self.probe)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _scores_come_with_the_probe(cls, data: Any) -> Any:
+        """Fill in what a study with a probe leaves out: evaluations, primary score, question."""
+        if not isinstance(data, dict) or data.get("probe") is None:
+            return data
+        try:
+            probe = make_probe(_PROBE.validate_python(data["probe"]))
+        except ValidationError:
+            return data  # the field itself says what is wrong
+        filled = {
+            "evaluations": list(probe.evaluations()),
+            "primary": probe.primary(),
+            "question": probe.question,
+        }
+        return {**data, **{key: value for key, value in filled.items() if not data.get(key)}}
 
     def depth_controls(self) -> dict[str, str]:
         """Return, by the name of each control of depth, the arm whose depth it has."""
@@ -157,23 +193,8 @@ class Study(FactorialKeys):
 
     @model_validator(mode="after")
     def _commitments_fit(self) -> "Study":
-        problems = contrast_problems(self.primary_contrasts, self.arms)
-        if self.tasks and self.expect:
-            text = "a study with tasks has no number of its own: give 'expect' in the task it is of"
-            problems.append((("expect",), text))
-        elif not self.tasks:
-            ran = [evaluation.name for evaluation in self.evaluations]
-            problems += expectation_problems(self.expect, self.arms, ran)
-        if problems:
-            faults = [
-                InitErrorDetails(
-                    type=PydanticCustomError("disagreement", "{text}", {"text": text}),
-                    loc=path,
-                    input=None,
-                )
-                for path, text in problems
-            ]
-            raise ValidationError.from_exception_data("Study", faults)
+        ran = None if self.tasks else [evaluation.name for evaluation in self.evaluations]
+        check_commitments(self.primary_contrasts, self.expect, self.arms, ran)
         return self
 
     @model_validator(mode="after")
@@ -196,6 +217,23 @@ class Study(FactorialKeys):
         twice = [path for path in self.compensations if under(path, self.declared)]
         if twice:
             raise ValueError(f"both declared and a compensation: {', '.join(twice)}; keep one")
+        return self
+
+    @model_validator(mode="after")
+    def _budget_can_be_matched(self) -> "Study":
+        name = self.match.name
+        path, needed = SETS.get(name), LEFT_OVER_NEEDS.get(name)
+        named = [path] if path and under(path, (*self.varies, *self.declared)) else []
+        if named:
+            raise ValueError(
+                f"match: {name} sets {path} in every arm, and this study lets arms differ there "
+                "themselves ('varies' or 'declared'); keep one"
+            )
+        if needed and needed not in [evaluation.name for evaluation in self.evaluations]:
+            raise ValueError(
+                f"match: {name} needs the evaluation '{needed}', which says what is left over in "
+                f"{HELD[name]}; add {{name: {needed}}} to 'evaluations'"
+            )
         return self
 
 

@@ -22,6 +22,25 @@ from posattn.errors import DataError, RecipeError
 Number = float | None
 
 
+class PlannedProbe(StoredModel):
+    """What the study's probe asks: accuracy of guessing, and from where a run counts as solved."""
+
+    name: str
+    question: str
+    chance: float
+    solved: float
+    score: str = "validation_accuracy"
+
+
+class PlannedPrediction(StoredModel):
+    """A prediction about one score of an arm."""
+
+    score: str
+    at_least: Number = None
+    at_most: Number = None
+    because: str
+
+
 class PlannedArm(StoredModel):
     """An arm of plan.json; `contract` is its architecture contract, where the runner wrote one."""
 
@@ -30,6 +49,7 @@ class PlannedArm(StoredModel):
     recipe_digest: str | None = None
     description: str | None = None
     contract: str | dict[str, Any] | None = None
+    predictions: list[PlannedPrediction] = Field(default_factory=list)
 
 
 class PlannedRun(StoredModel):
@@ -70,8 +90,10 @@ class Plan(StoredModel):
     varies: list[str] = Field(default_factory=list)
     runs: list[PlannedRun]
     control: list[ControlRule] = Field(default_factory=list)
+    probe: PlannedProbe | None = None
     design: dict[str, Any] | None = None
     depth_controls: dict[str, str] = Field(default_factory=dict)
+    match: dict[str, Any] | None = None
 
 
 class Status(StoredModel):

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from posattn.comparison.commitments import Expectation, Pair
 from posattn.comparison.evaluations import EvaluationConfig, evaluations
+from posattn.comparison.probes import OptionalProbe
 from posattn.config import FrozenConfig, Many, Text, open_field
 from posattn.errors import RecipeError
 from posattn.recipe.merge import merge
@@ -29,6 +30,9 @@ class Task(FrozenConfig):
 
     title: Text = ""
     question: Text = ""
+    probe: OptionalProbe = Field(
+        None, description="what the task asks; brings question, evaluations and primary score"
+    )
     shared: dict[str, Any] = Field(
         default_factory=dict, description="overrides for all arms, over those of the study"
     )
@@ -54,9 +58,12 @@ def task_document(study: Document, name: str) -> Document:
     own = {key: task[key] for key in ("shared", "arms") if task[key]}
     whole = {key: value for key, value in study.data.items() if key != "tasks"}
     for key in REPLACED:
-        if task[key]:
+        if task[key] or task["probe"]:
             del whole[key]
+        if task[key]:
             own[key] = task[key]
+    if task["probe"]:
+        whole["probe"] = task["probe"]
     origins = {path: origin for path, origin in study.origins.items() if path[:1] != ("tasks",)}
     merged = merge(Document(whole, origins), Document(own, _below(study.origins, place)))
     left_out = set(task["leave_out"])

@@ -59,6 +59,8 @@ class Traits:
     knows_position: bool = True  # False: the encoder is permutation-equivariant
     causal: bool = False  # keys after the query are invisible
     pairwise: bool = True  # False: a logit depends on other visible keys too (CoPE)
+    reads_query: bool = False  # what position does to a logit depends on the query's content (c2p)
+    reads_key: bool = False  # .. and on the key's (p2c)
     reads_segments: bool = False  # looks at `Geometry.query_segments` and `key_segments`
     relations: tuple[str, ...] = ("line",)  # the encoder's relations that it reads
 
@@ -111,6 +113,13 @@ class MechanismConfig(NamedConfig):
     def max_length(self) -> int | None:
         """Return the longest sequence it can take, or None if there is no limit."""
         return None
+
+    def fresh_rows_beyond(self, trained: int) -> bool:
+        """Return whether texts longer than `trained` tokens read rows of a table that those never read.
+
+        Such rows are at their first values after training at that length.
+        """
+        return False
 
     def memory(self) -> int:
         """Return how many states of earlier segments each layer keeps as extra keys."""

@@ -65,7 +65,13 @@ class CoPEConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_bias=True, causal=self.causal, pairwise=False)
+        return Traits(
+            adds_bias=True, causal=self.causal, pairwise=False, reads_query=True, reads_key=True
+        )
+
+    @override
+    def fresh_rows_beyond(self, trained: int) -> bool:
+        return trained < self.max_position
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:

@@ -30,6 +30,7 @@ from posattn.mechanisms.base import (
     InnerMechanismConfig,
     MechanismConfig,
     Site,
+    Traits,
     mechanisms,
 )
 from posattn.mechanisms.wrapper import Wrapper, WrapperConfig
@@ -42,6 +43,10 @@ class DAPEConfig(WrapperConfig):
     name: Literal["dape"] = "dape"
     mechanism: InnerMechanismConfig = Field(default={"name": "alibi"}, validate_default=True)
     width: PositiveInt = 32  # of the network's hidden layer
+
+    @override
+    def traits(self) -> Traits:
+        return replace(super().traits(), reads_query=True, reads_key=True)
 
     @override
     def problems(self, dims: EncoderDims) -> list[str]:

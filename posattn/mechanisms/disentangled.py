@@ -166,7 +166,12 @@ class DisentangledConfig(MechanismConfig):
     @override
     def traits(self) -> Traits:
         relations = DISTANCES if self.p2c_index == "paper" else ANY_RELATION
-        return Traits(adds_bias=True, relations=relations)
+        return Traits(adds_bias=True, reads_query=self.c2p, reads_key=self.p2c, relations=relations)
+
+    @override
+    def fresh_rows_beyond(self, trained: int) -> bool:
+        reached, all_alike = torch.tensor([trained - 1, max(trained - 1, self.buckets.largest())])
+        return bool(self.buckets.signed(reached) != self.buckets.signed(all_alike))
 
     @override
     def softmax_divisor(self, dims: EncoderDims) -> float:

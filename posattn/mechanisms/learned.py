@@ -59,6 +59,10 @@ class LearnedConfig(MechanismConfig):
         ]
 
     @override
+    def fresh_rows_beyond(self, trained: int) -> bool:
+        return True
+
+    @override
     def max_length(self) -> int:
         return self.max_positions - self.first_row()
 

@@ -51,7 +51,13 @@ class PoPEConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(rotates=True, widens=True, knows_direction=self.phase != "none")
+        return Traits(
+            rotates=True,
+            widens=True,
+            knows_direction=self.phase != "none",
+            reads_query=True,
+            reads_key=True,
+        )
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:

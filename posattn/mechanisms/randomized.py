@@ -59,6 +59,11 @@ class RandomizedConfig(WrapperConfig):
         return replace(inner, places=True, translation_invariant=is_invariant, relations=LINE)
 
     @override
+    def fresh_rows_beyond(self, trained: int) -> bool:
+        """Return False: positions in training reach as far as they ever may."""
+        return False
+
+    @override
     def max_length(self) -> int:
         return self.max_position
 

@@ -56,7 +56,11 @@ class RelativeLogitsConfig(MechanismConfig):
     @override
     def traits(self) -> Traits:
         relations = LINE if self.causal else DISTANCES
-        return Traits(adds_bias=True, causal=self.causal, relations=relations)
+        return Traits(adds_bias=True, causal=self.causal, reads_query=True, relations=relations)
+
+    @override
+    def fresh_rows_beyond(self, trained: int) -> bool:
+        return trained < self.extent
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:

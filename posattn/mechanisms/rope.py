@@ -225,6 +225,8 @@ class RotaryConfig(MechanismConfig):
         reads_length = self.scaling is not None and self.scaling.reads_length
         return Traits(
             rotates=True,
+            reads_query=True,
+            reads_key=True,
             translation_invariant=not (self.rotate_value or reads_length),
             relations=("line",) if reads_length else ("line", "grid"),
         )

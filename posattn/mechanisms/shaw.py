@@ -71,8 +71,13 @@ class ShawConfig(MechanismConfig):
             adds_values=self.has_values,
             knows_direction=tells,
             knows_position=tells,
+            reads_query=self.has_keys and tells,
             relations=ANY_RELATION if tells else LINE,
         )
+
+    @override
+    def fresh_rows_beyond(self, trained: int) -> bool:
+        return trained <= self.max_distance
 
     @override
     def card(self, dims: EncoderDims) -> Mapping[str, str]:

@@ -19,6 +19,7 @@ Buckets that training lengths never reached keep their first values: beyond them
 from collections.abc import Mapping
 from typing import Annotated, Literal, final
 
+import torch
 from pydantic import Field, PositiveInt, model_validator
 from torch import nn
 from typing_extensions import override
@@ -69,6 +70,12 @@ class T5Config(MechanismConfig):
     def traits(self) -> Traits:
         relations = ANY_RELATION if self.bidirectional else LINE
         return Traits(adds_bias=True, causal=not self.bidirectional, relations=relations)
+
+    @override
+    def fresh_rows_beyond(self, trained: int) -> bool:
+        ends = torch.tensor([trained - 1, max(trained - 1, self.max_distance)])
+        rows = t5_buckets(ends, self.num_buckets, self.max_distance, self.bidirectional)
+        return bool(rows[0] != rows[1])
 
     @override
     def problems(self, dims: EncoderDims) -> list[str]:

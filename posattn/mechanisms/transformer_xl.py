@@ -74,6 +74,7 @@ class TransformerXLConfig(MechanismConfig):
         return Traits(
             adds_bias=True,
             causal=not self.bidirectional,
+            reads_query=True,
             reads_segments=self.segment_term,
             relations=relations,
         )

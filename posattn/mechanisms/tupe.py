@@ -82,6 +82,10 @@ class TupeConfig(MechanismConfig):
         return Traits(adds_bias=True, translation_invariant=False)
 
     @override
+    def fresh_rows_beyond(self, trained: int) -> bool:
+        return True
+
+    @override
     def max_length(self) -> int:
         return self.max_positions
 

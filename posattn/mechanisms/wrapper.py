@@ -42,6 +42,11 @@ class WrapperConfig(MechanismConfig):
         return limit
 
     @override
+    def fresh_rows_beyond(self, trained: int) -> bool:
+        fresh: bool = self.mechanism.fresh_rows_beyond(trained)
+        return fresh
+
+    @override
     def memory(self) -> int:
         memory: int = self.mechanism.memory()
         return memory

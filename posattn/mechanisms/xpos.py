@@ -47,7 +47,7 @@ class XPosConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(rotates=True, causal=self.causal)
+        return Traits(rotates=True, causal=self.causal, reads_query=True, reads_key=True)
 
     @override
     def problems(self, dims: EncoderDims) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from posattn.testing import (
+    content_checks,
     number_checks,
     option_checks,
     position_checks,
@@ -45,6 +46,7 @@ ALWAYS: tuple[MechanismCheck, ...] = (
     state_checks.check_state_does_not_depend_on_length,
     state_checks.check_first_values_come_from_seed_and_name,
     state_checks.check_decoding_selected_places_equals_decoding_all,
+    content_checks.check_fresh_rows_are_declared,
 )
 
 
@@ -95,6 +97,16 @@ def _promised(case: MechanismCase) -> list[MechanismCheck]:
         position.check_later_tokens_are_invisible
         if traits.causal
         else position.check_later_tokens_are_visible
+    )
+    promised.append(
+        content_checks.check_position_meets_the_query
+        if traits.reads_query
+        else content_checks.check_position_ignores_the_query
+    )
+    promised.append(
+        content_checks.check_position_meets_the_key
+        if traits.reads_key
+        else content_checks.check_position_ignores_the_key
     )
     if set(traits.relations) - {"line"}:
         promised.append(relation_checks.check_the_declared_relations_reach_the_output)

@@ -46,6 +46,8 @@ class Batch:
     """The document of each token within its row, if tokens may see their own document only."""
     segments: Int[Tensor, "batch length"] | None = None
     """The segment (token type) of each token, if the text comes in pairs."""
+    positions: Int[Tensor, "batch length"] | None = None
+    """Where each token is, if the objective says so; -1 at padding. None: tokens are counted."""
     lanes: Int[Tensor, " batch"] | None = None
     """order: streams: a row continues the row of its lane in the batch before; lanes are unique."""
 
@@ -317,11 +319,13 @@ def _finish(
     """Return the batch of some rows: targets chosen, padding on the side that the layout wants."""
     counters = first_counters[:, None] + np.arange(rows.ids.shape[1])
     ids, targets = objective.apply(rows.ids, rows.visible, keys, counters)
+    positions = objective.positions(rows.ids, rows.visible, keys, counters)
     arrays: dict[str, NDArray[Any] | None] = {
         "ids": ids,
         "targets": targets,
         "visible": rows.visible,
         "documents": rows.documents,
+        "positions": None if positions is None else np.where(rows.visible, positions, -1),
     }
     if split.layout.padding_side == "left":
         arrays = {name: _padded_left(array, rows.visible) for name, array in arrays.items()}

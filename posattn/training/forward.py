@@ -41,7 +41,7 @@ def run_batch(
     """Run the model on a batch; only the selected tokens are decoded.
 
     A batch without padding is given without `visible`, which spares the model its masks. A batch
-    without segments holds single texts, which are all segment 0.
+    without segments holds single texts, which are all segment 0; one without positions is counted.
     """
     selected = batch.selected.to(device)
     visible = None if bool(batch.visible.all()) else batch.visible
@@ -53,6 +53,8 @@ def run_batch(
         "segments": _placed(segments, device),
         "selected": selected,
     }
+    if batch.positions is not None:
+        arguments["positions"] = _placed(batch.positions, device)
     if memory is not None:
         arguments["memory"] = memory
     with autocast(device, precision):

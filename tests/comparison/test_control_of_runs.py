@@ -152,3 +152,14 @@ def test_arms_whose_data_differ_as_declared_are_compared_among_themselves() -> N
     assert found.expected
     longer[1] = replace(longer[1], batches={10: "x", 20: "z"})
     assert "step 20" in finding([evidence("learned", 0), *longer], BATCHES).detail
+
+
+def test_runs_of_other_lengths_are_compared_as_far_as_both_go() -> None:
+    def planned(steps: int) -> dict[str, Any]:
+        return {"data": {"max_length": 8}, "train": {"steps": steps}}
+
+    long = evidence("learned", 0, planned=planned(20))
+    short = evidence("rope", 0, planned=planned(10), batches={10: "b0-10"})
+    assert finding([long, short], BATCHES).held
+    other = replace(short, batches={10: "other"})
+    assert finding([long, other], BATCHES).broken

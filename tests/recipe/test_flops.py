@@ -4,22 +4,28 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from posattn.mechanisms.base import mechanisms
 from posattn.recipe.build import build
-from posattn.recipe.flops import count_flops, decoded_share
+from posattn.recipe.flops import TRAINING_FACTOR, count_flops
 from posattn.recipe.schema import load_recipe
 
 BATCH, LENGTH, DECODED = 2, 16, 4
 
 
-def counted(recipe) -> int:
-    """Return what torch counts in one forward with the same number of decoded places in each row."""
+def counted(recipe, *, backward=False) -> int:
+    """Return what torch counts in one forward with the same number of decoded places in each row.
+
+    With `backward` it is a training step, without the optimizer.
+    """
     model = build(recipe).train()  # in eval, projections of tables are remembered
     ids = torch.randint(0, 50, (BATCH, LENGTH))
     selected = torch.zeros(BATCH, LENGTH, dtype=torch.bool)
     selected[:, : DECODED - 1] = True
     selected[:, -1] = True  # with the first, so that every distance occurs
     with FlopCounterMode(display=False) as counter:
-        model(ids, selected=selected, segments=torch.zeros_like(ids))
+        output = model(ids, selected=selected, segments=torch.zeros_like(ids))
+        if backward:
+            output.logits.sum().backward()
     return counter.get_total_flops()
 
 
@@ -130,7 +136,7 @@ def test_memory_lengthens_the_keys(tiny):
 
 def test_defaults_come_from_the_recipe(tiny):
     recipe = load_recipe(tiny, ["objective.probability=0.25"])
-    assert decoded_share(recipe) == 0.25
+    assert recipe.objective.targets_in(64) == 16.0
     explicit = count_flops(recipe, length=16, batch_size=4, vocab_size=50, decoded=4)
     assert count_flops(recipe) == explicit
     assert explicit.total == sum(
@@ -142,3 +148,25 @@ def test_defaults_come_from_the_recipe(tiny):
             explicit.head,
         )
     )
+
+
+SPELLED = {
+    "randomized": "{name: randomized, mechanism: rope}",
+    "dape": "{name: dape, mechanism: alibi}",
+    "xpos": "{name: xpos, causal: true}",
+}
+READ_CONSTANTS = {"transformer_xl", "mlp"}
+"""Mechanisms that multiply matrices with constants, which need no gradient."""
+
+
+@pytest.mark.parametrize("mechanism", mechanisms.names())
+def test_a_training_step_takes_three_forwards_or_less_by_the_gradient_of_constants(tiny, mechanism):
+    spelled = SPELLED.get(mechanism, mechanism)
+    recipe = load_recipe(tiny, [f"encoder.mechanism={spelled}", "encoder.backend=eager"])
+    forward = count_flops(recipe, batch_size=BATCH, decoded=DECODED)
+    wanted = TRAINING_FACTOR * forward.total * BATCH * LENGTH
+    found = counted(recipe, backward=True)
+    if mechanism in READ_CONSTANTS:
+        assert wanted - forward.mechanism * BATCH * LENGTH <= found < wanted
+    else:
+        assert found == pytest.approx(wanted, rel=1e-9)

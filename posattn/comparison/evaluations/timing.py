@@ -38,6 +38,7 @@ class TimingTask:
     warmup: int
     batch_size: int | None = None
     length: int | None = None
+    stages: tuple[str, ...] = STAGES
 
 
 class Contestant:
@@ -95,7 +96,7 @@ def time_arms(task: TimingTask, report: Report) -> dict[str, Any]:
             turn = number % len(arms) if arms else 0
             for arm in [*list(arms)[turn:], *list(arms)[:turn]]:
                 gc.collect()
-                for stage in STAGES:
+                for stage in task.stages:
                     seconds, tokens = arms[arm].timed(stage)
                     line = {"arm": arm, "round": number, "stage": stage}
                     rounds.append({**line, "seconds": seconds, "tokens": tokens})

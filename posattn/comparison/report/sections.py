@@ -1,8 +1,10 @@
 """All sections of a report and their order: the one place where a module of sections is entered."""
 
+from posattn.comparison.report.budget import budget_sections
 from posattn.comparison.report.effects import effect_sections
 from posattn.comparison.report.facts import fact_sections
 from posattn.comparison.report.inside import inside_sections
+from posattn.comparison.report.predictions import prediction_sections
 from posattn.comparison.report.quality import quality_sections
 from posattn.comparison.results_schema import Results
 from posattn.figures import Figure
@@ -35,10 +37,12 @@ ORDER = (
 def study_sections(results: Results, figures: dict[str, Figure], folder: str) -> list[Section]:
     """Return the sections that have content, in order; `folder` is named in commands to copy."""
     sections = [
+        *prediction_sections(results),
         *quality_sections(results, figures),
         *inside_sections(results, figures),
         *effect_sections(results, figures),
         *fact_sections(results, folder),
+        *budget_sections(results),
     ]
     return in_order([section for section in sections if section.blocks])
 

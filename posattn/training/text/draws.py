@@ -31,6 +31,10 @@ class Purpose(IntEnum):
     ORDER = 6
     LANES = 7
     DIVISION = 8
+    SYMBOLS = 9
+    PLACES = 10
+    SIZES = 11
+    CONTENT = 12
 
 
 def fold(*parts: int | NDArray[np.integer]) -> Keys:

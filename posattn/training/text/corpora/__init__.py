@@ -5,6 +5,7 @@ from posattn.training.text.corpora.files import FilesCorpus
 from posattn.training.text.corpora.hub import HubCorpus
 from posattn.training.text.corpora.pydoc import PydocCorpus
 from posattn.training.text.corpora.shakespeare import ShakespeareCorpus
+from posattn.training.text.corpora.symbols import SymbolsCorpus
 
 __all__ = [
     "Corpus",
@@ -15,5 +16,6 @@ __all__ = [
     "ShakespeareCorpus",
     "Source",
     "SourceFile",
+    "SymbolsCorpus",
     "corpora",
 ]
