@@ -69,9 +69,24 @@ def compare(
     sys.stdout.write(f"Report: {report}\n")
 
 
-@app.command(epilog="Examples: posattn report runs/quick | posattn report runs/quick --check")
+@app.command(
+    epilog="Examples: posattn report runs/quick | posattn report runs/first runs/second --out runs/both | "
+    "posattn report runs/quick --check"
+)
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study.")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="The folder of a study; or several, with --out."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where the page over several studies goes.",
+            show_default=False,
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -83,14 +98,31 @@ def report(
 ) -> None:
     """Write the report of a study's folder again, from what its runs have stored so far.
 
-    In the folder of a study with tasks, the reports of its tasks are written too.
+    In the folder of a study with tasks, the reports of its tasks are written too. Several folders are
+    set side by side on one page in --out: what differs between them, scores, differences.
     """
     from posattn.comparison.suite.files import is_suite
 
     if check:
-        _check(folder)
+        _check(folders, out)
+        return
+    if len(folders) > 1 or out is not None:
+        page = _several(folders, out)
     else:
-        sys.stdout.write(f"Report: {_suite(folder) if is_suite(folder) else _study(folder)}\n")
+        page = _suite(folders[0]) if is_suite(folders[0]) else _study(folders[0])
+    sys.stdout.write(f"Report: {page}\n")
+
+
+def _several(folders: list[Path], out: Path | None) -> Path:
+    from posattn.comparison.several import write_comparison
+
+    if out is None:
+        raise RecipeError("several folders make one page of their own: say where with --out DIR")
+    if len(folders) == 1:
+        raise RecipeError(
+            f"--out is for several folders; the report of one goes into it: posattn report {folders[0]}"
+        )
+    return write_comparison(folders, out).html
 
 
 def _study(folder: Path) -> Path:
@@ -107,11 +139,14 @@ def _suite(folder: Path) -> Path:
     return write_suite_report(folder).html
 
 
-def _check(folder: Path) -> None:
-    """Print that the report is what its runs give, or raise with every difference."""
+def _check(folders: list[Path], out: Path | None) -> None:
+    """Print that the report of one folder is what its runs give, or raise with every difference."""
     from posattn.comparison.recomputation import recompute, recompute_suite
     from posattn.comparison.suite.files import is_suite
 
+    if len(folders) > 1 or out is not None:
+        raise RecipeError("--check is of one folder and writes nothing: posattn report DIR --check")
+    folder = folders[0]
     found = recompute_suite(folder) if is_suite(folder) else recompute(folder)
     if found.differences:
         count = len(found.differences)

@@ -2,7 +2,7 @@
 
 from posattn.comparison import wording
 from posattn.comparison.answer_named import gate_words, named_statements, verdict
-from posattn.comparison.design_answer import design_statements
+from posattn.comparison.design_answer import confounded, design_statements, mixed
 from posattn.comparison.results_schema import Contrast, Results, Statement
 from posattn.comparison.statistics import ALPHA, smallest_sign_flip_p
 
@@ -14,8 +14,8 @@ EARLY = 1e9
 def answer(results: Results) -> list[Statement]:
     """Return what the report opens with: differences, ties, failures, and how far to trust them."""
     contrasts = [c for c in results.family("baseline") if not c.named]
-    statements = [*named_statements(results)]
-    designed = design_statements(results)
+    statements = [*confounded(results), *named_statements(results)]
+    designed = [*mixed(results), *design_statements(results)]
     if contrasts or not results.named:
         verdicts = [*_told_apart(results, contrasts), *_ties(results, contrasts)]
         if verdicts:

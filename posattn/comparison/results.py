@@ -10,6 +10,7 @@ from posattn.comparison.answer import answer
 from posattn.comparison.budgets.account import account
 from posattn.comparison.contrasts import descriptive_contrasts, judged_contrasts
 from posattn.comparison.factorial.effects import depth_controls, design_part, effects
+from posattn.comparison.factorial.parts import ConfoundsPart
 from posattn.comparison.inside import inside
 from posattn.comparison.limits import limits
 from posattn.comparison.metrics import Metric, metrics
@@ -73,7 +74,7 @@ def collect(out: Path) -> Results:
         recipe=_baseline_recipe(files) or {},
         notes=_notes(files),
         limits=[],
-        probe=probe_outcome(files, runs),
+        probe=probe_outcome(files, runs, train_length(files)),
         predictions=prediction_outcomes(files, runs, train_length(files)),
         **_factorial(files, _scores(runs, primary.name, files), contrasts, primary),
         budget=account(files),
@@ -84,14 +85,18 @@ def collect(out: Path) -> Results:
 def _factorial(
     files: StudyFiles, scores: Scores, contrasts: list[Contrast], primary: Metric
 ) -> dict[str, Any]:
-    """Return the parts of results.json that a study with factors or controls of depth adds."""
+    """Return the parts of results.json on factors, controls of depth and what is mixed."""
     plan = files.plan
-    controls = depth_controls(plan.depth_controls, scores, contrasts, primary.name)
-    if plan.design is None:
-        return {"depth_controls": controls}
-    part = design_part(plan.design)
-    found = effects(part, scores, plan.seeds, primary.better)
-    return {"design": part, "effects": found, "depth_controls": controls}
+    found: dict[str, Any] = {
+        "depth_controls": depth_controls(plan.depth_controls, scores, contrasts, primary.name)
+    }
+    if plan.confounds:
+        found["confounds"] = ConfoundsPart.model_validate(plan.confounds)
+    if plan.design is not None:
+        part = design_part(plan.design)
+        found["design"] = part
+        found["effects"] = effects(part, scores, plan.seeds, primary.better)
+    return found
 
 
 def merge_by_key(contents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -145,6 +150,7 @@ def _run(run: RunFiles, chosen: list[Metric]) -> RunResult:
         targets=status.targets if status else 0,
         seconds=status.seconds if status else None,
         resumed=status.resumed if status else 0,
+        graphs=status.graphs if status else None,
         reason=status.reason if status else None,
         scores={metric.name: _score(run, metric) for metric in chosen},
         curve=[CurvePoint(step=p.step, tokens=p.tokens, loss=p.loss) for p in run.curve],

@@ -13,7 +13,7 @@ from posattn.comparison.budgets.config import (
     StepsMatch,
 )
 from posattn.comparison.commitments import Expectation, Pair, check_commitments
-from posattn.comparison.differences import under
+from posattn.comparison.differences import under, written_changes
 from posattn.comparison.factorial import FactorialKeys, expand
 from posattn.comparison.factorial.depth_control import DEPTH_CONTROL
 from posattn.comparison.metrics import metrics
@@ -66,6 +66,10 @@ class Study(FactorialKeys):
         default_factory=dict,
         description="dotted paths in which arms differ to be comparable (tuned rates, matched sizes), "
         "each with the reason; no confounds",
+    )
+    confounded: Text = Field(
+        "",
+        description="why arms mix architecture, objective, data or training; the report puts it first",
     )
     baseline: Text = Field(description="the arm that the others are compared with")
     seeds: Many[Seed] = Field(min_length=1, description="one run of every arm for each")
@@ -123,6 +127,13 @@ class Study(FactorialKeys):
             "question": probe.question,
         }
         return {**data, **{key: value for key, value in filled.items() if not data.get(key)}}
+
+    def factor_paths(self) -> dict[str, list[str]]:
+        """Return the dotted paths that the levels of each factor change."""
+        return {
+            name: sorted({p for c in levels.values() for p in written_changes(c)} - {"description"})
+            for name, levels in self.factors.items()
+        }
 
     def depth_controls(self) -> dict[str, str]:
         """Return, by the name of each control of depth, the arm whose depth it has."""

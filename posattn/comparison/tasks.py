@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 else:
     Evaluations = Many[open_field(evaluations, EvaluationConfig)]
 
-REPLACED = ("question", "evaluations", "primary", "primary_contrasts", "expect")
+REPLACED = ("question", "evaluations", "primary")
 """What a task says instead of the study, where it says it."""
+
+COMMITTED = ("primary_contrasts", "expect")
+"""What a task may commit to by itself; it replaces what the study says."""
 
 
 class Task(FrozenConfig):
@@ -62,6 +65,7 @@ def task_document(study: Document, name: str) -> Document:
             del whole[key]
         if task[key]:
             own[key] = task[key]
+    own |= {key: task[key] for key in COMMITTED if task[key]}
     if task["probe"]:
         whole["probe"] = task["probe"]
     origins = {path: origin for path, origin in study.origins.items() if path[:1] != ("tasks",)}

@@ -20,6 +20,7 @@ from posattn.encoder.position import LayerPosition
 from posattn.encoder.selection import Selection, selection
 from posattn.errors import IncompatibleParts
 from posattn.mechanisms import Mechanism
+from posattn.mechanisms.chance import draw_seed
 from posattn.shapes import Logits, QueryHidden
 
 
@@ -83,6 +84,7 @@ class MaskedLanguageModel(nn.Module):
             "coordinates": coordinates,
             "relation": relation,
             "memory": memory,
+            "seed": draw_seed() if self.training and self.encoder.position.draws else None,
         }
         if self.config.unpad:
             return self._without_padding(ids, selected, observer, given)

@@ -240,6 +240,7 @@ def test_a_killed_and_a_diverged_run_leave_a_report_and_can_go_on(tmp_path: Path
         "evaluations=[validation]",
         "arms.BaNaNa={encoder: {mechanism: rope}, train: {learning_rate: 1.0e+30, clip_norm: null}}",
         "declared={train: a rate at which the loss becomes NaN}",
+        "confounded=BaNaNa is to diverge",
     ]
     study = load_study("smoke", overrides)
     with pytest.raises(StudyIncomplete) as error:

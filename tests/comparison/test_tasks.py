@@ -160,3 +160,27 @@ def test_a_study_whose_tasks_all_have_evaluations_needs_none_itself(tmp_path: Pa
     assert list(load_study(write(tmp_path, text)).task_studies()) == ["short", "fast"]
     with pytest.raises(RecipeError, match=r"\(it runs: none\) \(in the task 'fast'\)"):
         load_study(write(tmp_path, SUITE.replace("evaluations: [validation, size]\n", "")))
+
+
+def test_a_probe_of_a_task_brings_data_question_and_scores(tmp_path: Path) -> None:
+    text = SUITE.replace(
+        "  plain:\n",
+        "  plain:\n    probe: {name: reverse, steps: 9}\n    shared: {train.batch_size: 3}\n",
+    )
+    text = text.replace("title: Two tasks", "title: Two tasks\nquestion: Who wins?")
+    study = load_study(write(tmp_path, text))
+    for tasks in (
+        study.task_studies(),
+        Study.model_validate(study.model_dump(mode="json")).task_studies(),
+    ):
+        plain = tasks["plain"]
+        assert plain.primary == "validation_accuracy"
+        assert plain.question not in ("", "Who wins?")
+        assert [item.name for item in plain.evaluations] == [
+            item.name for item in plain.asks().evaluations()
+        ]
+        assert tasks["fast"].question == "Who wins?"
+        assert tasks["fast"].probe is None
+    recipe = make_plan(study.task_studies()["plain"]).arms[0].recipe
+    assert recipe.data.corpus.name == "symbols"
+    assert (recipe.train.steps, recipe.train.batch_size) == (8, 3)

@@ -1,10 +1,9 @@
 """`collect_suite(out)`: the results of all tasks become one `SuiteResults`, finished or not."""
 
 from pathlib import Path
-from typing import Any
 
 from posattn.comparison.results_schema import ArmResult, Results
-from posattn.comparison.statistics import fraction_interval, paired_difference
+from posattn.comparison.statistics import paired_difference
 from posattn.comparison.suite.aggregate import aggregate_tasks
 from posattn.comparison.suite.answer import suite_answer
 from posattn.comparison.suite.files import StoredTask, SuiteFiles, read_suite
@@ -95,7 +94,7 @@ def _task(task: StoredTask, results: Results | None) -> TaskResult:
             left_out=task.left_out,
             arms=[],
         )
-    study, probe = results.study, _probe(results)
+    study = results.study
     return TaskResult(
         name=task.name,
         title=study.title,
@@ -109,8 +108,8 @@ def _task(task: StoredTask, results: Results | None) -> TaskResult:
         runs_finished=study.runs_finished,
         metric=results.primary,
         left_out=task.left_out,
-        arms=[_arm(results, arm, probe) for arm in results.arms],
-        probe=probe,
+        arms=[_arm(results, arm) for arm in results.arms],
+        probe=_probe(results),
     )
 
 
@@ -121,7 +120,7 @@ def _what_is_missing(results: Results) -> str | None:
     return "; ".join(f"{run.arm}, seed {run.seed} {run.state}" for run in missing)
 
 
-def _arm(results: Results, arm: ArmResult, probe: TaskProbe | None) -> TaskArm:
+def _arm(results: Results, arm: ArmResult) -> TaskArm:
     scores = arm.scores[results.study.primary]
     runs = [run for run in results.runs if run.arm == arm.name]
     return TaskArm(
@@ -130,28 +129,24 @@ def _arm(results: Results, arm: ArmResult, probe: TaskProbe | None) -> TaskArm:
         values=scores.values,
         states={run.seed: run.state for run in runs if run.state != "finished"},
         recipe_digest=arm.recipe_digest,
-        solved=_solved(list(scores.values.values()), len(runs), results, probe),
+        solved=_solved(results, arm.name),
     )
 
 
-def _solved(
-    values: list[float | None], runs: int, results: Results, probe: TaskProbe | None
-) -> Solved | None:
-    """Count runs at or beyond the threshold; None before all runs of the task have ended."""
-    if probe is None or not results.study.complete:
+def _solved(results: Results, arm: str) -> Solved | None:
+    if results.probe is None:
         return None
-    higher = results.primary.better == "higher"
-    reached = [v for v in values if v is not None and (v >= probe.solved) == higher]
-    low, high = fraction_interval(len(reached), runs)
-    return Solved(solved=len(reached), runs=runs, low=low, high=high)
+    share = next((share for share in results.probe.arms if share.arm == arm), None)
+    return None if share is None else Solved(**share.model_dump(exclude={"arm"}))
 
 
 def _probe(results: Results) -> TaskProbe | None:
-    stored: Any = getattr(results, "probe", None)
-    if stored is None:
+    probe = results.probe
+    if probe is None:
         return None
-    names = ("name", "question", "chance", "solved")
-    return TaskProbe(**{name: getattr(stored, name) for name in names})
+    return TaskProbe(
+        name=probe.name, question=probe.question, chance=probe.chance, solved=probe.solved
+    )
 
 
 def _contrasts(tasks: list[TaskResult], baseline: str) -> list[TaskContrast]:
@@ -181,11 +176,8 @@ def _finished(arm: TaskArm) -> dict[int, float]:
 
 
 def _predictions(files: SuiteFiles) -> list[TaskPrediction]:
-    found: list[TaskPrediction] = []
-    fields = [name for name in TaskPrediction.model_fields if name != "task"]
-    for task, results in files.results.items():
-        stored: Any = getattr(results, "predictions", None) or []
-        for item in stored:
-            content = {name: getattr(item, name) for name in fields}
-            found.append(TaskPrediction(task=task, **content))
-    return found
+    return [
+        TaskPrediction(task=task, **outcome.model_dump())
+        for task, results in files.results.items()
+        for outcome in results.predictions
+    ]

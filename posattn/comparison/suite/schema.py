@@ -41,12 +41,10 @@ class Interval(Part):
 
 
 class Solved(Part):
-    """How many runs reached the task's threshold, with the exact 95 % interval of the share.
-
-    `runs` are all planned ones that have ended: a run that failed has not solved the task.
-    """
+    """How many of the `n` runs with a score, of all `runs`, solved the task; exact 95 % interval."""
 
     solved: int
+    n: int
     runs: int
     low: float
     high: float

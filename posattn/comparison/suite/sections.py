@@ -142,12 +142,12 @@ def _solved(results: SuiteResults) -> list[Block]:
     arms = results.suite.arms
     rows = [_solved_row(task, arms) for task in tasks]
     note = (
-        "A run counts as solved from the threshold on; one that did not finish has not solved it. In "
+        "A run counts as solved from the threshold on; one that did not finish has no score. In "
         "brackets the exact 95 % interval (Clopper and Pearson) of the share, in %: it is wide, because "
         "seeds are few. An accuracy that is either near chance or near 100 % is told by this share, not "
         "by its mean."
     )
-    caption = "Seeds that solved the task, of all seeds"
+    caption = "Seeds that solved the task, of those with a score"
     columns = [*words("task"), *numbers("solved from", *arms)]
     links = _links(results, [task.name for task in tasks], "#scores")
     return [Table(caption, columns, rows, note, name="solved", links=links)]
@@ -165,7 +165,8 @@ def _solved_row(task: TaskResult, arms: list[str]) -> list[str]:
             continue
         solved = arm.solved
         low, high = 100 * solved.low, 100 * solved.high
-        cells.append(f"{solved.solved} of {solved.runs} [{low:.0f}, {high:.0f}]")
+        lost = f", {solved.runs - solved.n} without a score" if solved.runs > solved.n else ""
+        cells.append(f"{solved.solved} of {solved.n} [{low:.0f}, {high:.0f}]{lost}")
     return [task.name, wording.score(task.metric, task.probe.solved), *cells]
 
 
