@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from posattn.cli.app import OutOption, SetOption, again_with, app, continues_with
-from posattn.errors import RecipeError
+from posattn.errors import PosattnError, RecipeError
+
+MOST_DIFFERENCES = 100
 
 
 @app.command(
@@ -68,7 +70,8 @@ def compare(
 
 
 @app.command(
-    epilog="Examples: posattn report runs/quick | posattn report runs/first runs/second --out runs/both"
+    epilog="Examples: posattn report runs/quick | posattn report runs/first runs/second --out runs/both | "
+    "posattn report runs/quick --check"
 )
 def report(
     folders: Annotated[
@@ -84,6 +87,14 @@ def report(
             show_default=False,
         ),
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Write nothing: recompute every number from the runs and compare it with the "
+            "report in the folder; exit code 1 if one differs.",
+        ),
+    ] = False,
 ) -> None:
     """Write the report of a study's folder again, from what its runs have stored so far.
 
@@ -92,6 +103,9 @@ def report(
     """
     from posattn.comparison.suite.files import is_suite
 
+    if check:
+        _check(folders, out)
+        return
     if len(folders) > 1 or out is not None:
         page = _several(folders, out)
     else:
@@ -123,3 +137,25 @@ def _suite(folder: Path) -> Path:
     for plan in sorted(folder.glob("tasks/*/plan.json")):
         _study(plan.parent)
     return write_suite_report(folder).html
+
+
+def _check(folders: list[Path], out: Path | None) -> None:
+    """Print that the report of one folder is what its runs give, or raise with every difference."""
+    from posattn.comparison.recomputation import recompute, recompute_suite
+    from posattn.comparison.suite.files import is_suite
+
+    if len(folders) > 1 or out is not None:
+        raise RecipeError("--check is of one folder and writes nothing: posattn report DIR --check")
+    folder = folders[0]
+    found = recompute_suite(folder) if is_suite(folder) else recompute(folder)
+    if found.differences:
+        count = len(found.differences)
+        listed = "\n".join(f"  {text}" for text in found.differences[:MOST_DIFFERENCES])
+        more = "" if count <= MOST_DIFFERENCES else f"\n  and {count - MOST_DIFFERENCES} more"
+        raise PosattnError(
+            f"{folder} is not what its runs give: {count} "
+            f"{'difference' if count == 1 else 'differences'}\n{listed}{more}"
+        )
+    sys.stdout.write(
+        f"Equal: {found.files} files of {folder}, recomputed from the files of {found.runs} runs\n"
+    )

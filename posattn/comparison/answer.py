@@ -1,6 +1,7 @@
 """The answer of a study in plain sentences, no stronger than its corrected intervals."""
 
 from posattn.comparison import wording
+from posattn.comparison.answer_named import gate_words, named_statements, verdict
 from posattn.comparison.design_answer import confounded, design_statements, mixed
 from posattn.comparison.results_schema import Contrast, Results, Statement
 from posattn.comparison.statistics import ALPHA, smallest_sign_flip_p
@@ -13,13 +14,18 @@ EARLY = 1e9
 
 def answer(results: Results) -> list[Statement]:
     """Return what the report opens with: differences, ties, failures, and how far to trust them."""
-    contrasts = results.family("baseline")
-    verdicts = [*_told_apart(results, contrasts), *_ties(results, contrasts)]
-    if verdicts:
-        verdicts[0] = verdicts[0].model_copy(update={"text": _key(results) + verdicts[0].text})
-    statements = [*confounded(results), _headline(results), *mixed(results)]
-    statements += [*design_statements(results), *verdicts]
-    statements += [*_not_compared(contrasts), *_groups(results), *tuning_statements(results)]
+    contrasts = [c for c in results.family("baseline") if not c.named]
+    statements = [*confounded(results), *named_statements(results)]
+    designed = [*mixed(results), *design_statements(results)]
+    if contrasts or not results.named:
+        verdicts = [*_told_apart(results, contrasts), *_ties(results, contrasts)]
+        if verdicts:
+            verdicts[0] = verdicts[0].model_copy(update={"text": _key(results) + verdicts[0].text})
+        statements += [_headline(results, contrasts), *designed, *verdicts]
+        statements += _not_compared(contrasts)
+    else:
+        statements += designed
+    statements += [*_groups(results), *tuning_statements(results)]
     return statements + _failures(results) + _seeds(results) + _scale(results)
 
 
@@ -30,8 +36,8 @@ def _key(results: Results) -> str:
 
 def _told_apart(results: Results, contrasts: list[Contrast]) -> list[Statement]:
     statements = []
-    for verdict, heading in (("better", "Better than"), ("worse", "Worse than")):
-        found = _with_verdict(contrasts, verdict)
+    for wanted, heading in (("better", "Better than"), ("worse", "Worse than")):
+        found = _with_verdict(contrasts, wanted)
         if found:
             title = f"{heading} {results.study.baseline}"
             items = [_effect(results, contrast) for contrast in found]
@@ -39,36 +45,37 @@ def _told_apart(results: Results, contrasts: list[Contrast]) -> list[Statement]:
     return statements
 
 
-def _headline(results: Results) -> Statement:
+def _headline(results: Results, contrasts: list[Contrast]) -> Statement:
     metric, baseline = results.primary, results.baseline
-    contrasts = results.family("baseline")
+    heading, other = ("Beside them", "other ") if results.named else ("Answer", "")
     measured = f"{metric.label} ({metric.unit}, {metric.better} is better)"
     if len(results.arms) == 1:
         summary = baseline.scores[metric.name].summary
         value = wording.mean_and_sd(metric, summary)
         text = f"{baseline.name}: {measured} {value}, n = {summary.n}. There is nothing to compare."
         return Statement(heading="One arm", text=text)
-    tested = [c for c in contrasts if _verdict(c) != "not tested"]
+    tested = [c for c in contrasts if verdict(c) != "not tested"]
     if not tested:
         text = (
-            f"No arm can be told apart from the baseline {baseline.name} by {measured}: "
+            f"No {other}arm can be told apart from the baseline {baseline.name} by {measured}: "
             "a test needs at least two finished seeds in both arms."
         )
         return Statement(heading="No verdict", text=text)
     better, worse = (len(_with_verdict(contrasts, v)) for v in ("better", "worse"))
     if better + worse == 0:
-        whom = "no arm" if len(tested) == len(contrasts) else "no arm that could be tested"
+        which = "" if len(tested) == len(contrasts) else " that could be tested"
+        whom = f"no {other}arm{which}"
         text = f"By {measured}, {whom} can be told apart from the baseline {baseline.name}."
-        return Statement(heading="Answer", text=text)
+        return Statement(heading=heading, text=text)
     tied = len(tested) - better - worse
     counted = [f"{better} better" * bool(better), f"{worse} worse" * bool(worse)]
     shown = wording.listed([part for part in counted if part])
-    differing = f"{better + worse} of {wording.plural(len(contrasts), 'arm')}"
+    differing = f"{better + worse} of {wording.plural(len(contrasts), f'{other}arm')}"
     verb = "differs" if better + worse == 1 else "differ"
     text = f"By {measured}, {differing} {verb} from the baseline {baseline.name}"
     text += f" ({shown})" if shown else ""
     text += f"; {tied} cannot be told apart from it." if tied else "."
-    return Statement(heading="Answer", text=text)
+    return Statement(heading=heading, text=text)
 
 
 def _effect(results: Results, contrast: Contrast) -> str:
@@ -92,10 +99,18 @@ def _ties(results: Results, contrasts: list[Contrast]) -> list[Statement]:
     if smallest:
         size = wording.score(metric, max(smallest))
         text = f"No proof of equality: here a difference below {size} is likely to stay unseen."
-    text = (text + alone_only(found, len(contrasts))).strip()
+    if results.named:
+        text += f" They are of the second family, {gate_words(results)}."
+    text = (text + alone_only(found, _family_size(found, contrasts))).strip()
     title = f"Cannot be told apart from {results.study.baseline}"
     items = [_effect(results, contrast) for contrast in found]
     return [Statement(heading=title, text=text, items=items)]
+
+
+def _family_size(found: list[Contrast], contrasts: list[Contrast]) -> int:
+    """Return how many comparisons these ties were corrected for."""
+    sizes = [c.judgement.family_size for c in found if c.judgement and not c.named]
+    return max([len(contrasts), *sizes])
 
 
 def alone_only(ties: list[Contrast], family: int) -> str:
@@ -220,9 +235,5 @@ def _scale(results: Results) -> list[Statement]:
     return [Statement(heading="Scale", text=text)]
 
 
-def _verdict(contrast: Contrast) -> str:
-    return contrast.judgement.verdict if contrast.judgement else "not tested"
-
-
-def _with_verdict(contrasts: list[Contrast], verdict: str) -> list[Contrast]:
-    return [contrast for contrast in contrasts if _verdict(contrast) == verdict]
+def _with_verdict(contrasts: list[Contrast], wanted: str) -> list[Contrast]:
+    return [contrast for contrast in contrasts if verdict(contrast) == wanted]

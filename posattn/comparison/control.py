@@ -20,20 +20,20 @@ PER_SEED = ("train.seed", "train.data_seed")
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of one rule: whether it held, and on what evidence.
+    """The outcome of one rule: whether it held (None: not checked), and on what evidence.
 
     `expected` marks a rule that cannot hold because of a difference which the study declares.
     """
 
     rule: str
-    held: bool
+    held: bool | None
     detail: str
     expected: bool = False
 
     @property
     def broken(self) -> bool:
         """Return whether the rule failed without the author having declared why."""
-        return not self.held and not self.expected
+        return self.held is False and not self.expected
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as it stands in plan.json."""
@@ -121,7 +121,7 @@ def raise_if_broken(findings: Sequence[Finding]) -> None:
     if broken:
         listed = "\n".join(f"  {finding.rule}: {finding.detail}" for finding in broken)
         raise ControlError(
-            "the runs are not comparable: these rules of control did not hold\n"
+            "the runs cannot be compared: these rules of control did not hold\n"
             f"{listed}\nThe report marks them; do not read differences between these arms as effects "
             "of the mechanism"
         )

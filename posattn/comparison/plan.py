@@ -93,6 +93,7 @@ class StudyPlan:
             "seeds": list(study.seeds),
             "baseline": study.baseline,
             "primary": study.primary,
+            **_commitments(study),
             "varies": list(study.varies),
             "declared": dict(study.declared),
             **({"compensations": dict(study.compensations)} if study.compensations else {}),
@@ -227,9 +228,19 @@ def _stored(plan: StudyPlan) -> dict[str, Any]:
 
 def _decisive(plan: dict[str, Any]) -> dict[str, Any]:
     """Return what must be equal for the runs of two plans to belong together."""
-    free = {*STUDY_WORDS, *EXPLAINED, "control", "arms", "runs", "probe"}
+    free = {*STUDY_WORDS, *EXPLAINED, "control", "arms", "runs", "probe", "expect"}
     kept = {key: value for key, value in plan.items() if key not in free}
     return {**kept, "arms": {arm["name"]: arm["recipe"] for arm in plan["arms"]}}
+
+
+def _commitments(study: Study) -> dict[str, Any]:
+    """Return what the study names before its first step, where it names anything."""
+    content: dict[str, Any] = {}
+    if study.primary_contrasts:
+        content["primary_contrasts"] = [list(pair) for pair in study.primary_contrasts]
+    if study.expect:
+        content["expect"] = [item.model_dump(mode="json") for item in study.expect]
+    return content
 
 
 def _arm(study: Study, design: Design | None, name: str) -> Arm:

@@ -50,12 +50,14 @@ def collect(out: Path) -> Results:
     primary = metrics.get(files.plan.primary)
     chosen = [primary] + [m for m in map(metrics.get, metrics) if m != primary]
     runs = [_run(run, chosen) for run in files.runs]
-    judged = judge_study(_scores(runs, primary.name, files), files.plan.baseline, primary.better)
+    plan = files.plan
+    scores = _scores(runs, primary.name, files)
+    judged = judge_study(scores, plan.baseline, primary.better, plan.primary_contrasts)
     examples = {(run.arm, run.seed): run.examples for run in files.runs if _finished(run)}
-    contrasts = judged_contrasts(judged, primary, examples)
+    contrasts = judged_contrasts(judged, primary, scores, examples)
     for metric in chosen[1:]:
-        scores = _scores(runs, metric.name, files)
-        contrasts += descriptive_contrasts(metric, scores, files.plan.baseline)
+        others = _scores(runs, metric.name, files)
+        contrasts += descriptive_contrasts(metric, others, plan.baseline)
     found = Results(
         posattn_version=_version(),
         study=_study(files, runs),
@@ -244,6 +246,7 @@ def _study(files: StudyFiles, runs: list[RunResult]) -> StudyInfo:
         notes=plan.notes or None,
         baseline=plan.baseline,
         primary=plan.primary,
+        primary_contrasts=plan.primary_contrasts,
         varies=plan.varies,
         declared=plan.declared,
         compensations=plan.compensations,

@@ -38,6 +38,7 @@ class StudyInfo(Part):
     """What was planned, and how much of it is done; complete: every run ended, well or not.
 
     `varies` are the factors in which arms may differ, `declared` further differences with reasons.
+    `primary_contrasts` were named before the first step and alone form the first judged family.
     """
 
     name: str
@@ -47,6 +48,7 @@ class StudyInfo(Part):
     notes: str | None
     baseline: str
     primary: str
+    primary_contrasts: list[tuple[str, str]] = Field(default_factory=list)
     varies: list[str]
     declared: dict[str, str]
     compensations: dict[str, str] = Field(default_factory=dict)
@@ -202,10 +204,33 @@ class SampleInterval(Part):
     high: float
 
 
+class SeedInterval(Part):
+    """A 95 % bootstrap interval of the mean difference, seeds resampled; `method` names which."""
+
+    seeds: int
+    method: Literal["BCa", "percentile"]
+    resamples: int
+    low: float
+    high: float
+    reason: str | None = None
+
+
+class MultiInterval(Part):
+    """A 95 % multi-bootstrap interval: seeds, the same for both arms, and samples resampled."""
+
+    seeds: int
+    samples: int
+    resamples: int
+    low: float
+    high: float
+    reason: str | None = None
+
+
 class Contrast(Part):
     """`first - second` on one score, with the verdict on `first`.
 
     The families "baseline" and "pairs" are judged; "descriptive" (other scores) has intervals only.
+    `named`: the study named this contrast before its first step.
     """
 
     metric: str
@@ -214,6 +239,9 @@ class Contrast(Part):
     second: str
     difference: PairedDifference
     judgement: Judgement | None
+    named: bool = False
+    seed_interval: SeedInterval | None = None
+    multi_interval: MultiInterval | None = None
     sample_interval: SampleInterval | None = None
     sample_tests: list[SampleTest] = Field(default_factory=list)
 
@@ -346,6 +374,13 @@ class Results(Part):
     def family(self, family: str) -> list[Contrast]:
         """Return the contrasts of one family on the primary score."""
         return [c for c in self.contrasts if c.family == family and c.metric == self.study.primary]
+
+    @property
+    def named(self) -> list[Contrast]:
+        """Return the contrasts that the study named beforehand, in its order."""
+        order = [frozenset(pair) for pair in self.study.primary_contrasts]
+        found = [c for c in self.family("baseline") + self.family("pairs") if c.named]
+        return sorted(found, key=lambda c: order.index(frozenset((c.first, c.second))))
 
     def to_json(self) -> str:
         """Return strict JSON; a number that is not finite raises ValueError."""

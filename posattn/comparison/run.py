@@ -12,6 +12,7 @@ from posattn.comparison.control_of_runs import check_runs
 from posattn.comparison.evaluations import StudyEvaluation, evaluations
 from posattn.comparison.evaluations.arena import Arena
 from posattn.comparison.execute import RunTask, execute_run, is_done, mark_ended
+from posattn.comparison.expectations import check_expectations
 from posattn.comparison.locks import locked
 from posattn.comparison.plan import (
     PlannedRun,
@@ -149,7 +150,9 @@ class _StudyRun:
             self.board.enter("runs")
             pool.run([self._job(run) for run in waiting], self._note)
             self.board.enter("control", "comparing the records of all runs")
-            findings = check_runs([self._evidence(run) for run in self.plan.runs], self._baseline())
+            evidence = [self._evidence(run) for run in self.plan.runs]
+            findings = check_expectations(self.plan.study.expect, evidence)
+            findings += check_runs(evidence, self._baseline())
             plan = self.plan.with_control(findings)
             write_plan(plan, self.out)
             self._measure(pool)

@@ -7,6 +7,7 @@ from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, model_val
 
 from posattn.comparison.budgets.config import AnyMatch, StepsMatch
 from posattn.comparison.budgets.fairness import check_match, check_tuning
+from posattn.comparison.commitments import Expectation, Pair, check_commitments
 from posattn.comparison.differences import under, written_changes
 from posattn.comparison.factorial import FactorialKeys, expand
 from posattn.comparison.factorial.depth_control import DEPTH_CONTROL
@@ -73,6 +74,13 @@ class Study(FactorialKeys):
         description="objective, data, training and scores of a probe, under what is given here",
     )
     primary: Text = Field("validation_loss", description="the score that verdicts are about")
+    primary_contrasts: Many[Pair] = Field(
+        (),
+        description="contrasts named beforehand, [first, second]: they alone form the judged family",
+    )
+    expect: Many[Expectation] = Field(
+        (), description="numbers that arms should reproduce; checked before anything is compared"
+    )
     evaluations: Evaluations = ()
     tasks: dict[str, Task] = Field(
         default_factory=dict, description="by name; each makes an ordinary study of its own"
@@ -192,6 +200,12 @@ class Study(FactorialKeys):
                 f"the primary score '{self.primary}' comes from the evaluation "
                 f"'{metric.section}', which this study does not run (it runs: {', '.join(names) or 'none'})"
             )
+
+    @model_validator(mode="after")
+    def _commitments_fit(self) -> "Study":
+        ran = None if self.tasks else [evaluation.name for evaluation in self.evaluations]
+        check_commitments(self.primary_contrasts, self.expect, self.arms, ran)
+        return self
 
     @model_validator(mode="after")
     def _declarations_are_paths(self) -> "Study":

@@ -86,6 +86,7 @@ class Plan(StoredModel):
     seeds: list[int]
     baseline: str
     primary: str
+    primary_contrasts: list[tuple[str, str]] = Field(default_factory=list)
     varies: list[str] = Field(default_factory=list)
     runs: list[PlannedRun]
     control: list[ControlRule] = Field(default_factory=list)
@@ -350,6 +351,10 @@ def _check_plan(plan: Plan, path: Path) -> None:
     if plan.baseline not in names:
         known = ", ".join(names)
         raise DataError(f"{path}: the baseline '{plan.baseline}' is no arm (arms: {known})")
+    for name in (name for pair in plan.primary_contrasts for name in pair):
+        if name not in names:
+            known = ", ".join(names)
+            raise DataError(f"{path}: primary_contrasts names '{name}', no arm (arms: {known})")
     for run in plan.runs:
         if run.arm not in names:
             known = ", ".join(names)

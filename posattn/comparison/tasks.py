@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from posattn.comparison.commitments import Expectation, Pair
 from posattn.comparison.evaluations import EvaluationConfig, evaluations
 from posattn.comparison.probes import OptionalProbe
 from posattn.config import FrozenConfig, Many, Text, open_field
@@ -18,6 +19,9 @@ else:
 
 REPLACED = ("question", "evaluations", "primary")
 """What a task says instead of the study, where it says it."""
+
+COMMITTED = ("primary_contrasts", "expect")
+"""What a task may commit to by itself; it replaces what the study says."""
 
 
 class Task(FrozenConfig):
@@ -43,6 +47,8 @@ class Task(FrozenConfig):
     )
     evaluations: Evaluations = ()
     primary: Text = ""
+    primary_contrasts: Many[Pair] = ()
+    expect: Many[Expectation] = ()
 
 
 def task_document(study: Document, name: str) -> Document:
@@ -59,12 +65,16 @@ def task_document(study: Document, name: str) -> Document:
             del whole[key]
         if task[key]:
             own[key] = task[key]
+    own |= {key: task[key] for key in COMMITTED if task[key]}
     if task["probe"]:
         whole["probe"] = task["probe"]
     origins = {path: origin for path, origin in study.origins.items() if path[:1] != ("tasks",)}
     merged = merge(Document(whole, origins), Document(own, _below(study.origins, place)))
+    left_out = set(task["leave_out"])
+    pairs = merged.data["primary_contrasts"]
     data = {
         **merged.data,
+        "primary_contrasts": [pair for pair in pairs if not left_out & {*pair}],
         "name": name,
         "title": task["title"] or f"{whole['title'] or whole['name']}: {name}",
         "arms": _without(merged.data["arms"], study, place, whole["baseline"]),

@@ -1,8 +1,9 @@
 """Verdicts over families of paired differences: Holm's correction, and groups not told apart.
 
 Only Holm-corrected paired t tests decide. There are two families, each held to 5 %: the contrasts
-with the baseline, and the pairs of the other arms. The second is judged only if a contrast of the
-first holds (or none could be tested), so that a study of equal arms names a winner in at most 5 %.
+that the study named before its first step (without any, those with the baseline), and all other
+pairs. The second is judged only if a contrast of the first holds (or none could be tested), so that
+a study of equal arms names a winner in at most 5 %.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,7 @@ class Judged:
     second: str
     difference: PairedDifference
     judgement: Judgement
+    named: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,22 +65,42 @@ class StudyJudgement:
     groups: list[tuple[str, ...]]
 
 
-def judge_study(scores: Scores, baseline: str, better: Better) -> StudyJudgement:
-    """Return every verdict on the arms of `scores` (by arm and seed, finished runs only)."""
+def judge_study(
+    scores: Scores, baseline: str, better: Better, named: Sequence[tuple[str, str]] = ()
+) -> StudyJudgement:
+    """Return every verdict on the arms of `scores` (by arm and seed, finished runs only).
+
+    `named` are the contrasts named beforehand; one that names the baseline first is turned round.
+    """
     others = [name for name in scores if name != baseline]
-    contrasts = _judge_family([(name, baseline) for name in others], scores, better)
-    pairs = _judge_family(list(combinations(others, 2)), scores, better)
-    tested = [item for item in contrasts if item.judgement.verdict != "not tested"]
-    if tested and all(item.judgement.verdict == "indistinguishable" for item in tested):
-        gate = min(item.judgement.p_holm or 0.0 for item in tested)
-        pairs = [_behind_closed_gate(item, gate) for item in pairs]
+    with_baseline = [(name, baseline) for name in others]
+    chosen = [(b, a) if a == baseline else (a, b) for a, b in named]
+    first = chosen or with_baseline
+    taken = {frozenset(pair) for pair in first}
+    every = with_baseline + list(combinations(others, 2))
+    rest = [pair for pair in every if frozenset(pair) not in taken]
+    judged = [replace(item, named=bool(chosen)) for item in _judge_family(first, scores, better)]
+    judged += _behind_gate(judged, _judge_family(rest, scores, better), named=bool(chosen))
     told_apart = {
         frozenset((item.first, item.second)): item.judgement.verdict != "indistinguishable"
-        for item in contrasts + pairs
+        for item in judged
         if item.judgement.verdict != "not tested"
     }
     testable = [name for name in scores if any(name in pair for pair in told_apart)]
+    by_arm = {item.first: item for item in judged if item.second == baseline}
+    contrasts = [by_arm[name] for name in others]
+    pairs = [item for item in judged if item.second != baseline]
     return StudyJudgement(contrasts, pairs, groups_not_told_apart(testable, told_apart))
+
+
+def _behind_gate(gate: list[Judged], family: list[Judged], *, named: bool) -> list[Judged]:
+    """Return the second family: as judged if a contrast of the first holds, or none was tested."""
+    tested = [item for item in gate if item.judgement.verdict != "not tested"]
+    if not tested or any(item.judgement.verdict != "indistinguishable" for item in tested):
+        return family
+    least = min(item.judgement.p_holm or 0.0 for item in tested)
+    which = "that was named beforehand" if named else "with the baseline"
+    return [_behind_closed_gate(item, least, which) for item in family]
 
 
 def _judge_family(names: list[tuple[str, str]], scores: Scores, better: Better) -> list[Judged]:
@@ -87,7 +109,7 @@ def _judge_family(names: list[tuple[str, str]], scores: Scores, better: Better) 
     return [Judged(first, second, difference, j) for (first, second), difference, j in judged]
 
 
-def _behind_closed_gate(item: Judged, gate: float) -> Judged:
+def _behind_closed_gate(item: Judged, gate: float, which: str) -> Judged:
     if item.judgement.verdict == "not tested":
         return item
     closed = replace(
@@ -97,7 +119,7 @@ def _behind_closed_gate(item: Judged, gate: float) -> Judged:
         corrected_level=None,
         corrected_low=None,
         corrected_high=None,
-        reason="not judged on its own: no contrast with the baseline holds",
+        reason=f"not judged on its own: no contrast {which} holds",
     )
     return replace(item, judgement=closed)
 

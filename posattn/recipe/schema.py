@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -87,8 +88,12 @@ def dump_recipe(recipe: Recipe) -> str:
 
 def recipe_digest(recipe: Recipe) -> str:
     """Return the SHA-256 of all that decides a run: everything but the name and the description."""
-    data = recipe_data(recipe)
-    del data["name"], data["description"]
+    return data_digest(recipe_data(recipe))
+
+
+def data_digest(recipe: Mapping[str, Any]) -> str:
+    """Return `recipe_digest` of a recipe that is given as plain data."""
+    data = {key: value for key, value in recipe.items() if key not in ("name", "description")}
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from posattn.cli.study_progress import draw, headline, study_progress
 from posattn.comparison.progress import RunProgress, StudyProgress
 from posattn.errors import ControlError, StudyIncomplete
+from tests.comparison.study_folders import EIGHT_ARMS, write_study
 
 RUNS = (
     RunProgress("rope", 0, "finished", 10, 10, 1.5),
@@ -134,3 +135,20 @@ def test_on_a_terminal_the_grid_is_live(monkeypatch, capsys):
     with study_progress() as show:
         show(PROGRESS)
     assert "rope" in capsys.readouterr().err
+
+
+def test_check_writes_nothing_and_exits_with_1_where_the_report_is_not_what_its_runs_give(
+    posattn_command, tmp_path
+):
+    out = write_study(tmp_path / "study", EIGHT_ARMS[:1], (0, 1), diverged=frozenset(), speed=False)
+    assert posattn_command("report", out)[0] == 0
+    done, said, _ = posattn_command("report", out, "--check")
+    assert done == 0
+    assert said.startswith("Equal: ")
+    assert "recomputed from the files of 2 runs" in said
+    (out / "figures/curves.csv").write_text("arm\n")
+    done, _, said = posattn_command("report", out, "--check")
+    assert done == 1
+    assert "is not what its runs give" in said
+    assert "figures/curves.csv: line 1" in said
+    assert (out / "figures/curves.csv").read_text() == "arm\n"

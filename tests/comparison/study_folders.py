@@ -176,11 +176,11 @@ def write_run(folder: Path, arm: FakeArm, seed: int, shift: float, *, diverged: 
     write_json(folder / "data.json", DATA)
     write_json(folder / "environment.json", ENVIRONMENT | {"seeds": seeds})
     if not diverged:
-        write_json(folder / "evaluations.json", evaluations(arm, final))
-        write_examples(folder / "examples.npz", final, seed)
+        accuracy = write_examples(folder / "examples.npz", final, seed)
+        write_json(folder / "evaluations.json", evaluations(arm, final, accuracy))
 
 
-def evaluations(arm: FakeArm, final: float) -> dict[str, Any]:
+def evaluations(arm: FakeArm, final: float, accuracy: float) -> dict[str, Any]:
     """Return the content of evaluations.json."""
     lengths = [TRAIN_LENGTH * multiple for multiple in (1, 2, 4, 8)]
     losses = [final + arm.growth * math.log2(length / TRAIN_LENGTH) for length in lengths]
@@ -194,8 +194,8 @@ def evaluations(arm: FakeArm, final: float) -> dict[str, Any]:
     return {
         "validation": {
             "loss": final,
-            "accuracy": math.exp(-final) + 0.2,
-            "targets": 12000,
+            "accuracy": accuracy,
+            "targets": NUM_SAMPLES * 10,
             "tokens": 80000,
         },
         "length": {
@@ -221,13 +221,14 @@ def evaluations(arm: FakeArm, final: float) -> dict[str, Any]:
     }
 
 
-def write_examples(path: Path, final: float, seed: int) -> None:
-    """Write per-sample sums that fit the loss of the run."""
+def write_examples(path: Path, final: float, seed: int) -> float:
+    """Write per-sample sums that add up to the loss of the run; return its accuracy."""
     samples = np.random.default_rng(0)
     difficulty = samples.normal(0, 0.3, NUM_SAMPLES)
     targets = np.full(NUM_SAMPLES, 10, dtype=np.int64)
     mine = np.random.default_rng([seed, int(final * 1e6)])
-    losses = final + difficulty + mine.normal(0, 0.1, NUM_SAMPLES)
+    losses = difficulty + mine.normal(0, 0.1, NUM_SAMPLES)
+    losses += final - losses.mean()
     correct = mine.binomial(10, np.clip(np.exp(-losses) + 0.2, 0, 1))
     np.savez(
         path,
@@ -236,6 +237,7 @@ def write_examples(path: Path, final: float, seed: int) -> None:
         targets=targets,
         correct=correct,
     )
+    return float(correct.sum() / targets.sum())
 
 
 def speed_rounds(arms: tuple[FakeArm, ...], random: np.random.Generator) -> dict[str, Any]:

@@ -97,6 +97,19 @@ def test_the_plan_on_disk_is_strict_and_states_everything(tmp_path: Path) -> Non
     assert all(rule["held"] for rule in content["control"])
 
 
+def test_what_is_named_beforehand_is_in_the_plan_before_the_first_step(tmp_path: Path) -> None:
+    wanted = "{arm: rope, score: validation_loss, value: 2.1, tolerance: 0.1, source: a paper}"
+    named = ("primary_contrasts=[[rope, learned]]", f"expect=[{wanted}]")
+    write_plan(plan(*named), tmp_path)
+    content = json.loads((tmp_path / "plan.json").read_text())
+    assert content["primary_contrasts"] == [["rope", "learned"]]
+    assert content["expect"][0]["source"] == "a paper"
+    (tmp_path / "runs" / "rope" / "seed-0").mkdir(parents=True)
+    check_same_study(plan(named[0]), tmp_path)
+    with pytest.raises(RecipeError, match=r"primary_contrasts.*the folder has 'rope'"):
+        check_same_study(plan(named[1]), tmp_path)
+
+
 def test_the_same_study_may_go_on_and_its_words_may_change(tmp_path: Path) -> None:
     write_plan(plan(), tmp_path)
     (tmp_path / "runs" / "rope" / "seed-0").mkdir(parents=True)

@@ -109,6 +109,71 @@ def test_samples_are_compared_pair_by_pair_as_a_secondary_view(results):
     assert [test.seed for test in contrast(results, "none").sample_tests] == [0, 1]
 
 
+def test_the_bootstraps_stand_beside_the_t_interval_and_say_that_seeds_are_few(results):
+    rope = contrast(results, "rope")
+    assert (rope.seed_interval.seeds, rope.seed_interval.method) == (3, "BCa")
+    assert rope.seed_interval.low <= rope.difference.mean <= rope.seed_interval.high
+    assert "fewer than 5" in rope.seed_interval.reason
+    assert (rope.multi_interval.seeds, rope.multi_interval.samples) == (3, 120)
+    narrow = rope.sample_interval
+    assert rope.multi_interval.high - rope.multi_interval.low > narrow.high - narrow.low
+    assert contrast(results, "none").multi_interval.seeds == 2
+    assert all(c.seed_interval is None for c in results.family("pairs"))
+
+
+def test_five_seeds_are_not_called_few(tmp_path):
+    results = collect(write_study(tmp_path, EIGHT_ARMS[:2], tuple(range(5)), diverged=frozenset()))
+    assert contrast(results, "none").seed_interval.reason is None
+    assert contrast(results, "none").multi_interval.reason is None
+
+
+NAMED_AND_OTHERS = ("learned", "rope", "sinusoidal", "disentangled", "disentangled_emd")
+
+
+def with_plan(out, **changes):
+    plan = json.loads((out / "plan.json").read_text())
+    write_json(out / "plan.json", plan | changes)
+    return out
+
+
+def test_contrasts_named_beforehand_open_the_answer(tmp_path):
+    named = [["disentangled_emd", "disentangled"], ["rope", "learned"]]
+    arms = tuple(arm for arm in EIGHT_ARMS if arm.name in NAMED_AND_OTHERS)
+    out = with_plan(write_study(tmp_path, arms, speed=False), primary_contrasts=named)
+    results = collect(out)
+    assert [(c.first, c.second) for c in results.named] == [tuple(pair) for pair in named]
+    assert results.named[0].multi_interval is not None
+    lead, beforehand, beside = results.answer[:3]
+    assert lead.text.startswith("Of the 2 contrasts named beforehand, by validation loss")
+    assert "rope is better than learned" in lead.text
+    assert beforehand.heading == "Named beforehand"
+    assert "judged because a contrast named beforehand holds" in beforehand.text
+    assert beside.text.count("2 of 3 other arms differ") == 1
+    items = [item for statement in results.answer[2:] for item in statement.items]
+    assert not any(item.startswith("rope: ") for item in items), "told once, as named"
+
+
+def test_a_named_contrast_that_does_not_hold_leaves_the_others_unjudged(tmp_path):
+    arms = EIGHT_ARMS[:4]
+    out = with_plan(
+        write_study(tmp_path, arms, speed=False), primary_contrasts=[["sinusoidal", "learned"]]
+    )
+    results = collect(out)
+    assert "sinusoidal cannot be told apart from learned" in results.answer[0].text
+    assert "without correction" in results.answer[1].text
+    assert results.answer[2].text.endswith(
+        "no other arm can be told apart from the baseline learned."
+    )
+    ties = next(s for s in results.answer if s.heading.startswith("Cannot be told apart"))
+    assert "not judged because no contrast named beforehand holds" in ties.text
+
+
+def test_a_plan_that_names_an_unknown_arm_is_refused(tmp_path):
+    out = with_plan(write_study(tmp_path, EIGHT_ARMS[:2]), primary_contrasts=[["learned", "rop"]])
+    with pytest.raises(DataError, match="primary_contrasts names 'rop', no arm"):
+        collect(out)
+
+
 def test_an_arm_called_banana_keeps_its_name(tmp_path):
     arms = (EIGHT_ARMS[0], FakeArm("BaNaNa", 1.5, changes=mechanism("rope")))
     results = collect(write_study(tmp_path, arms, diverged=frozenset({("BaNaNa", 0)})))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from posattn.comparison.commitments import expectation_problems
 from posattn.comparison.study import Study, load_study
 from posattn.errors import RecipeError, UnknownName
 from posattn.recipe.merge import merge
@@ -135,6 +136,73 @@ def test_unknown_and_repeated_evaluations_are_refused(folder: Path) -> None:
     assert "did you mean 'validation'" in refusal(folder, evaluations=["validaton"])
     twice = ["validation", {"name": "validation", "tokens": 5}]
     assert "each evaluation is given once" in refusal(folder, evaluations=twice)
+
+
+EXPECTED = {
+    "arm": "rope",
+    "score": "validation_loss",
+    "value": 2.1,
+    "tolerance": 0.1,
+    "source": "a paper",
+}
+
+
+def test_contrasts_and_numbers_named_beforehand_are_read(folder: Path) -> None:
+    path = write(folder, primary_contrasts=[["rope", "learned"]], expect=[EXPECTED])
+    study = load_study(path)
+    assert study.primary_contrasts == (("rope", "learned"),)
+    assert study.expect[0].model_dump() == EXPECTED
+    again = Study.model_validate(study.model_dump(mode="json"))
+    assert (again.primary_contrasts, again.expect) == (study.primary_contrasts, study.expect)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        ([["rope", "lerned"]], "primary_contrasts.0.1: 'lerned' is no arm; did you mean 'learned'"),
+        ([["rope", "rope"]], "primary_contrasts.0: 'rope' is compared with itself"),
+        ([["rope", "learned"], ["learned", "rope"]], "contrast of 'learned' and 'rope' is named"),
+        ([["rope"]], "primary_contrasts.0"),
+    ],
+)
+def test_contrasts_that_cannot_be_judged_are_refused(
+    folder: Path, pairs: list[list[str]], said: str
+) -> None:
+    assert said in refusal(folder, primary_contrasts=pairs)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"arm": "rop"},
+            "expect.0.arm: 'rop' is no arm; did you mean 'rope'? (arms: learned, rope)",
+        ),
+        ({"score": "f2"}, "expect.0.score: unknown metric 'f2'"),
+        ({"score": "validation_accuracy", "value": 84.7}, "write 0.847 for 84.7 %"),
+        ({"tolerance": -1}, "expect.0.tolerance: must be at least 0"),
+    ],
+)
+def test_numbers_that_cannot_be_checked_are_refused(
+    folder: Path, change: dict[str, Any], said: str
+) -> None:
+    assert said in refusal(folder, expect=[EXPECTED | change])
+
+
+def test_faults_in_what_is_named_beforehand_have_their_line(folder: Path) -> None:
+    text = STUDY + "primary_contrasts:\n  - [rope, learned]\n  - [rope, alibi]\n"
+    text += "expect:\n  - {arm: rope, score: f2, value: 1, tolerance: 0, source: x}\n"
+    (folder / "s.yaml").write_text(text)
+    with pytest.raises(RecipeError) as error:
+        load_study(folder / "s.yaml")
+    assert "s.yaml:12: primary_contrasts.1.1: 'alibi' is no arm" in str(error.value)
+    assert "s.yaml:14: expect.0.score: unknown metric 'f2'" in str(error.value)
+
+
+def test_a_number_of_an_evaluation_that_does_not_run_is_refused(folder: Path) -> None:
+    study = load_study(write(folder, expect=[EXPECTED]))
+    ran = expectation_problems(study.expect, study.arms, ["length"])
+    assert "which this study does not run (it runs: length)" in ran[0][1]
 
 
 def test_options_of_an_evaluation_are_checked(folder: Path) -> None:

@@ -105,6 +105,43 @@ def test_pairs_without_the_baseline_are_judged_only_if_a_contrast_holds():
     assert "no contrast with the baseline holds" in (pair.judgement.reason or "")
 
 
+def test_contrasts_named_beforehand_alone_form_the_judged_family():
+    scores = draw_scores({"base": 2.0, "a": 1.9, "b": 2.0, "c": 1.0}, noise=0.02)
+    judged = judge_study(scores, "base", "lower", [("a", "b")])
+    (named,) = [item for item in judged.contrasts + judged.pairs if item.named]
+    assert (named.first, named.second, named.judgement.family_size) == ("a", "b", 1)
+    assert named.judgement.p_holm == named.difference.p_t, "one alone needs no correction"
+    assert [item.first for item in judged.contrasts] == ["a", "b", "c"]
+    assert {item.judgement.family_size for item in judged.contrasts} == {5}
+
+
+def test_a_named_contrast_may_state_the_baseline_first_and_is_turned_round():
+    scores = draw_scores({"base": 2.0, "a": 1.0})
+    (item,) = judge_study(scores, "base", "lower", [("base", "a")]).contrasts
+    assert (item.first, item.second, item.named) == ("a", "base", True)
+    assert item.judgement.verdict == "better"
+
+
+def test_without_a_named_contrast_that_holds_nothing_else_is_judged():
+    scores = draw_scores({"base": 2.0, "a": 2.0, "b": 1.0})
+    judged = judge_study(scores, "base", "lower", [("a", "base")])
+    verdicts = {item.first: item.judgement for item in judged.contrasts}
+    assert verdicts["a"].verdict == "indistinguishable"
+    assert verdicts["b"].verdict == "indistinguishable"
+    assert verdicts["b"].reason == (
+        "not judged on its own: no contrast that was named beforehand holds"
+    )
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_equal_systems_with_a_contrast_named_beforehand_get_a_winner_as_rarely():
+    named = 0
+    for report in range(150):
+        scores = draw_scores(dict.fromkeys("abc", 2.0), seed=report)
+        named += names_a_winner(judge_study(scores, "a", "lower", [("b", "a")]))
+    assert named <= 12
+
+
 def test_pairs_are_judged_when_the_baseline_cannot_be_tested():
     scores = draw_scores({"base": 2.0, "a": 1.0, "b": 2.0}) | {"base": {}}
     judged = judge_study(scores, "base", "lower")

@@ -6,6 +6,7 @@ from pathlib import Path
 from posattn.comparison import wording
 from posattn.comparison.report.files import to_csv
 from posattn.comparison.report.latex import Heading, latex_table
+from posattn.comparison.report.methods import shown_contrasts
 from posattn.comparison.results_schema import Contrast, Results
 from posattn.comparison.statistics import Summary
 from posattn.figures.blocks import Block, Section, Table
@@ -85,12 +86,14 @@ def _scores(results: Results) -> Export:
 
 def _differences(results: Results) -> Export:
     metric, baseline = results.primary, results.study.baseline
-    contrasts = results.family("baseline")
+    contrasts = shown_contrasts(results)
     caption = (
         f"{_name(results)}: difference from {baseline} in {metric.label} "
         f"({metric.unit_of_difference}, {metric.better} is better), paired over n seeds; verdicts "
         "at 5 % after Holm's correction."
     )
+    if results.named:
+        caption += f" {_named_in_words(results)}"
     headings = [Heading("arm", words=True)]
     headings += [Heading(title) for title in ("n", "difference", "95 % interval", "Holm p")]
     headings.append(Heading("verdict", words=True))
@@ -103,10 +106,16 @@ def _differences(results: Results) -> Export:
     return Export("differences", caption, headings, printed, columns, rows)
 
 
+def _named_in_words(results: Results) -> str:
+    pairs = [f"{contrast.first} against {contrast.second}" for contrast in results.named]
+    return f"Named beforehand, and judged first: {wording.listed(pairs)}."
+
+
 def _printed_difference(results: Results, contrast: Contrast) -> list[str]:
     metric, found, judged = results.primary, contrast.difference, contrast.judgement
+    second = contrast.second
     return [
-        contrast.first,
+        contrast.first + ("" if second == results.study.baseline else f" against {second}"),
         str(found.n),
         wording.difference(metric, found.mean),
         wording.interval(metric, found.low, found.high),

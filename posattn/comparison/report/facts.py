@@ -232,11 +232,14 @@ def _reproduce(results: Results, folder: str) -> list[Block]:
     text = Text(
         "The study with all recipes resolved is study.yaml in this folder. With the versions under "
         "Environment, the first command runs it again into a new folder; run again on the same "
-        "folder, it continues what is unfinished. The second draws this report anew."
+        "folder, it continues what is unfinished. The second draws this report anew. The third "
+        "recomputes every number of it from plan.json and the files of the runs, writes nothing, and "
+        "lists what differs from the files here."
     )
     commands = [
         f"posattn compare {folder}/study.yaml --out {folder}-again",
         f"posattn report {folder}",
+        f"posattn report {folder} --check",
     ]
     files = Bullets(
         [

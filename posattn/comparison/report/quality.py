@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from posattn.comparison import wording
+from posattn.comparison.report.differences import difference_blocks
 from posattn.comparison.report.links import arm_page, file_target, run_id
 from posattn.comparison.results_schema import ArmResult, Contrast, Results
 from posattn.comparison.statistics import Summary, summarize
@@ -42,131 +43,7 @@ def _differences(results: Results, figures: Figures) -> list[Block]:
     if len(results.arms) == 1:
         return []
     blocks = _pictures(figures, "differences")
-    blocks.append(_contrast_table(results))
-    if len(results.arms) > 2:
-        blocks.append(_matrix(results))
-    return blocks + _secondary(results)
-
-
-def _contrast_table(results: Results) -> Table:
-    metric, baseline = results.primary, results.study.baseline
-    contrasts = results.family("baseline")
-    rows = [_contrast_row(results, contrast) for contrast in contrasts]
-    sizes = {c.judgement.family_size for c in contrasts if c.judgement}
-    family = wording.plural(max(sizes, default=0), "contrast")
-    note = (
-        f"Verdicts come from paired t tests over seeds, corrected by Holm's method over the "
-        f"{family} with the baseline at 5 %. Exact p: sign-flip test over the same seeds, with the "
-        "least p that n allows. Smallest visible: the difference shown with 80 % power after "
-        "correction."
-    )
-    return Table(
-        f"Difference from {baseline} in {metric.label}, {metric.unit_of_difference} "
-        f"({metric.better} is better)",
-        [
-            *words("arm", "verdict"),
-            *numbers("n", "difference", "95 % interval", "corrected interval"),
-            *numbers("t test p", "Holm p", "exact p (least)", "smallest visible"),
-        ],
-        rows,
-        note,
-        name="differences",
-    )
-
-
-def _contrast_row(results: Results, contrast: Contrast) -> list[str]:
-    metric, found, judged = results.primary, contrast.difference, contrast.judgement
-    exact = wording.NONE
-    if found.p_exact is not None:
-        exact = f"{wording.p_value(found.p_exact)} ({wording.p_value(found.smallest_p)})"
-    low, high = (judged.corrected_low, judged.corrected_high) if judged else (None, None)
-    verdict: str = judged.verdict if judged else "not tested"
-    if verdict == "not tested" and found.reason:
-        verdict = f"not tested: {found.reason}"
-    return [
-        contrast.first,
-        verdict,
-        str(found.n),
-        wording.difference(metric, found.mean),
-        wording.interval(metric, found.low, found.high),
-        wording.interval(metric, low, high),
-        wording.p_value(found.p_t),
-        wording.p_value(judged.p_holm if judged else None),
-        exact,
-        wording.score(metric, judged.smallest_detectable if judged else None),
-    ]
-
-
-def _matrix(results: Results) -> Table:
-    metric = results.primary
-    cells: dict[tuple[str, str], str] = {}
-    for contrast in results.family("baseline") + results.family("pairs"):
-        mean = contrast.difference.mean
-        open_pair = not contrast.judgement or contrast.judgement.verdict == "indistinguishable"
-        untested = not contrast.judgement or contrast.judgement.verdict == "not tested"
-        for row, column, sign in (
-            (contrast.first, contrast.second, 1),
-            (contrast.second, contrast.first, -1),
-        ):
-            text = wording.difference(metric, None if mean is None else sign * mean)
-            mark = "?" if untested else "\u2248" if open_pair else ""
-            cells[row, column] = f"{mark} {text}".strip()
-    names = [arm.name for arm in results.arms]
-    rows = [[row, *(cells.get((row, column), "\u00b7") for column in names)] for row in names]
-    pairs = wording.plural(len(results.family("pairs")), "pair")
-    note = (
-        "\u2248 marks a pair that cannot be told apart after Holm's correction "
-        f"(contrasts with the baseline as above; the other {pairs} as a second family at 5 %, "
-        "judged only if a contrast with the baseline holds or none can be tested). ? marks a pair "
-        "that could not be tested."
-    )
-    return Table(
-        f"Row minus column in {metric.label}, {metric.unit_of_difference}",
-        [*words("arm"), *numbers(*names)],
-        rows,
-        note,
-        name="pairs",
-    )
-
-
-def _secondary(results: Results) -> list[Block]:
-    metric = results.primary
-    rows = []
-    for contrast in results.family("baseline"):
-        interval, tests = contrast.sample_interval, contrast.sample_tests
-        if interval is None and not tests:
-            continue
-        bounds = wording.NONE
-        if interval is not None:
-            bounds = wording.interval(metric, interval.low, interval.high)
-        counts = "; ".join(
-            f"seed {t.seed}: {t.more} more, {t.fewer} fewer, p {wording.p_value(t.p)}"
-            for t in tests
-        )
-        samples = interval.samples if interval else tests[0].samples
-        rows.append([contrast.first, wording.count(samples), bounds, counts])
-    if not rows:
-        return []
-    note = (
-        "These are about the models that were trained here, on other text of this kind: seeds are "
-        "held fixed, so they do not say that a mechanism is better, are not corrected and decide "
-        "nothing. Samples with more or fewer right tokens than the baseline, with the exact "
-        "McNemar p."
-    )
-    return [
-        Table(
-            f"Secondary: against {results.study.baseline} over validation samples, seeds held",
-            [
-                *words("arm"),
-                *numbers("samples", "95 % bootstrap interval of the difference"),
-                *words("samples with more or fewer right tokens"),
-            ],
-            rows,
-            note,
-            folded="Secondary: the same differences over validation samples",
-            name="samples",
-        )
-    ]
+    return blocks + difference_blocks(results)
 
 
 def _scores(results: Results) -> Table:

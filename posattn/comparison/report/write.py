@@ -34,20 +34,22 @@ class ReportPaths:
     figures: Path
 
 
-def write_report(out: Path) -> ReportPaths:
+def write_report(out: Path, *, into: Path | None = None) -> ReportPaths:
     """Write the report of the study folder `out`, finished or not, and return its paths.
 
-    Raises `RecipeError` for a folder that is no study, `DataError` for a file of it that cannot be
-    read, and `PosattnError` where the report cannot be written.
+    It is written into `out` itself, or into `into`, another folder that exists. Raises
+    `RecipeError` for a folder that is no study, `DataError` for a file of it that cannot be read,
+    and `PosattnError` where the report cannot be written.
     """
     results = collect(out)
     figures = study_figures(results) | inside_figures(results) | tuning_figures(results)
     sections = study_sections(results, figures, _folder_name(out))
+    target = into or out
     paths = ReportPaths(
-        html=out / "report.html",
-        markdown=out / "report.md",
-        results=out / "results.json",
-        figures=out / "figures",
+        html=target / "report.html",
+        markdown=target / "report.md",
+        results=target / "results.json",
+        figures=target / "figures",
     )
     environment = _environment()
     pages = {arm.name: arm_page(arm.name) for arm in results.arms}
@@ -60,13 +62,13 @@ def write_report(out: Path) -> ReportPaths:
     try:
         paths.figures.mkdir(exist_ok=True)
         write_figures(figures.values(), paths.figures)
-        write_exports(made, slug(results.study.name), out)
-        write_arm_pages(results, sections, out, environment)
+        write_exports(made, slug(results.study.name), target)
+        write_arm_pages(results, sections, target, environment, source=out)
         write_bytes(paths.results, f"{results.to_json()}\n".encode())
         write_bytes(paths.markdown, markdown.encode())
         write_bytes(paths.html, html.encode())
     except OSError as error:
-        raise PosattnError(f"the report cannot be written to {out}: {error}") from error
+        raise PosattnError(f"the report cannot be written to {target}: {error}") from error
     return paths
 
 

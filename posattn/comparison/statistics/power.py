@@ -1,5 +1,6 @@
 """The smallest effect that a number of seeds can see."""
 
+from functools import cache
 from math import sqrt
 
 from scipy.optimize import brentq
@@ -8,6 +9,7 @@ from scipy.special import nctdtr, stdtrit
 POWER = 0.8
 
 
+@cache
 def detectable_in_sd(n: int, alpha: float, power: float = POWER) -> float:
     """Return the smallest mean difference, in standard deviations, that a paired t test would see.
 

@@ -20,10 +20,15 @@ TEMPLATE = "arm.html.j2"
 
 
 def write_arm_pages(
-    results: Results, study: list[Section], out: Path, environment: Environment
+    results: Results,
+    study: list[Section],
+    out: Path,
+    environment: Environment,
+    *,
+    source: Path,
 ) -> list[Path]:
-    """Write the page of every arm into `out`/arms and return their paths."""
-    recipes, styles = arm_recipes(results, out), arm_styles(results)
+    """Write the page of every arm of the study in `source` into `out`/arms; return their paths."""
+    recipes, styles = arm_recipes(results, source), arm_styles(results)
     pages = {arm.name: arm_page(arm.name).removeprefix("arms/") for arm in results.arms}
     figures_folder = out / "arms" / "figures"
     figures_folder.mkdir(parents=True, exist_ok=True)
