@@ -6,7 +6,8 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from posattn.bench.entrant import Entrant, Ids, States
+from posattn.bench.entrant import Entrant
+from posattn.bench.inputs import Inputs
 from posattn.bench.plan import ModelSize, Stage
 from posattn.training.config import Precision
 from posattn.training.forward import autocast
@@ -42,26 +43,27 @@ class Contestant:
         return ", ".join([self.entrant.name, *more])
 
     @torch.inference_mode()
-    def states(self, ids: Ids) -> States:
-        """Return the states of the last layer, to be compared with those of others."""
+    def states(self, inputs: Inputs) -> Tensor:
+        """Return the states of the last layer at real tokens, to be compared with those of others."""
         with autocast(self.device, self.precision):
-            return self.entrant.states(self.model, ids)
+            return inputs.real(self.entrant.states(self.model, inputs.ids, inputs.visible))
 
-    def timed(self, ids: Ids) -> float:
+    def timed(self, inputs: Inputs) -> float:
         """Return the seconds of one forward, or of one forward and backward."""
         self.model.zero_grad(set_to_none=True)
         settle(self.device)
         begun = time.perf_counter()
-        read(self.step(ids), self.device)
+        read(self.step(inputs), self.device)
         return time.perf_counter() - begun
 
-    def step(self, ids: Ids) -> Tensor:
+    def step(self, inputs: Inputs) -> Tensor:
         """Run once and return what must have been computed when the time ends."""
         if self.stage == "inference":
             with torch.inference_mode(), autocast(self.device, self.precision):
-                return self.entrant.states(self._called, ids)
+                return self.entrant.states(self._called, inputs.ids, inputs.visible)
         with autocast(self.device, self.precision):
-            loss = self.entrant.states(self._called, ids).float().square().mean()
+            states = self.entrant.states(self._called, inputs.ids, inputs.visible)
+            loss = inputs.real(states).float().square().mean()
         torch.autograd.backward([loss])
         return loss.detach()
 

@@ -8,16 +8,18 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeAlias, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from typing_extensions import override
 
+from posattn.bench.inputs import Ids, Visible
 from posattn.bench.plan import ModelSize, Stage
 from posattn.encoder.config import EncoderConfig
 from posattn.encoder.decoders import PlainDecoderConfig
 from posattn.encoder.encoder import Encoder
 from posattn.encoder.init import initialize
 from posattn.encoder.model import MaskedLanguageModel
+from posattn.training.compiling import missing_compiler
 
 Options: TypeAlias = Mapping[str, Any]
 """The options of an `EncoderConfig`, less its size."""
@@ -25,20 +27,24 @@ Options: TypeAlias = Mapping[str, Any]
 Weights: TypeAlias = dict[str, Tensor]
 """Parameters of any encoder under the names that they have in ours; writing into one changes it there."""
 
-Ids: TypeAlias = Int[Tensor, "batch length"]
 States: TypeAlias = Float[Tensor, "batch length hidden"]
 
 
 class Entrant(ABC):
-    """An encoder that takes tokens without padding and returns the states of its last layer."""
+    """An encoder that takes tokens and returns the states of its last layer."""
 
     name: str
     library: str
     same_function: bool = True  # with the weights of the others it returns what they return
+    no_padding: str = ""  # why it takes no batch with padding; empty if it does
 
     @abstractmethod
     def refusals(self, device: torch.device) -> list[str]:
         """Return every reason why it cannot be measured here; empty if it can."""
+
+    def no_graphs(self, device: torch.device) -> str:
+        """Return why torch.compile cannot take it here; empty if it can."""
+        return missing_compiler(device)
 
     @abstractmethod
     def build(self, size: ModelSize, stage: Stage, device: torch.device) -> nn.Module:
@@ -52,8 +58,8 @@ class Entrant(ABC):
         """Do once, with the final weights, what a user of the library does for a new length."""
 
     @abstractmethod
-    def states(self, model: nn.Module, ids: Ids) -> States:
-        """Return the states of the last layer."""
+    def states(self, model: nn.Module, ids: Ids, visible: Visible | None = None) -> States:
+        """Return the states of the last layer; `visible` is False at padding, whose states are nothing."""
 
     def runs_on(self, model: nn.Module) -> str:
         """Return in words what computes its attention."""
@@ -67,14 +73,24 @@ class Ours(Entrant):
     library = "posattn"
 
     def __init__(
-        self, options: Callable[[ModelSize], Options], backend: str, variant: str = ""
+        self,
+        options: Callable[[ModelSize], Options],
+        backend: str,
+        variant: str = "",
+        *,
+        unpad: bool = False,
     ) -> None:
-        """Take the options; `variant` names another mechanism, which replaces that of the options."""
+        """Take the options; `variant` names another mechanism, which replaces that of the options.
+
+        With `unpad` only real tokens are computed, whatever the options say.
+        """
         self.options = options
         self.variant = variant
         self.backend = backend
+        self.unpad = unpad
         self.same_function = not variant
-        self.name = f"posattn {variant} ({backend})" if variant else f"posattn ({backend})"
+        how = f"{backend}, unpad" if unpad else backend
+        self.name = f"posattn {variant} ({how})" if variant else f"posattn ({how})"
 
     def config(self, size: ModelSize) -> EncoderConfig:
         """Return the encoder's configuration at this size."""
@@ -86,6 +102,8 @@ class Ours(Entrant):
         }
         plain["initializer_range"] = size.hidden_size**-0.5  # so that no term is negligible
         options = {**sizes, **plain, **self.options(size)}
+        if self.unpad:
+            options["unpad"] = True
         if self.variant:
             options["mechanism"] = self.variant
         return EncoderConfig.model_validate(options)
@@ -101,13 +119,19 @@ class Ours(Entrant):
         return model.encoder.train(stage == "training")
 
     @override
+    def no_graphs(self, device: torch.device) -> str:
+        if self.unpad:
+            return "it lays tokens out by the values of each batch, which no graph for all batches holds"
+        return super().no_graphs(device)
+
+    @override
     def weights(self, model: nn.Module) -> Weights:
         return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
     @override
-    def states(self, model: nn.Module, ids: Ids) -> States:
-        has_segments = hasattr(model, "segments")
-        return model(ids, segments=torch.zeros_like(ids) if has_segments else None)
+    def states(self, model: nn.Module, ids: Ids, visible: Visible | None = None) -> States:
+        segments = torch.zeros_like(ids) if hasattr(model, "segments") else None
+        return model(ids, visible=visible, segments=segments)
 
     @override
     def runs_on(self, model: nn.Module) -> str:

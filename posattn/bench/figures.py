@@ -27,9 +27,10 @@ def speed_figure(cases: list[Case], prefix: str) -> Figure:
     rows: list[Row] = [
         (one.name, inputs[int(point.x)], point.y) for one in series for point in one.points
     ]
-    subject, stage = cases[0].subject, cases[0].cell.stage
+    cell = cases[0].cell
+    parts = [prefix, cases[0].subject.replace("_", "-"), cell.stage]
     return make_figure(
-        f"{prefix}-{subject.replace('_', '-')}-{stage}",
+        "-".join(parts if cell.mixed is None else [*parts, "mixed"]),
         heading(cases[0]),
         f"Higher is faster; {reference} is 1. Median over rounds of the ratio within a round.",
         f"Speed of {len(ordered)} encoders beside {reference}, for {len(cases)} inputs.",

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from posattn.bench.contestant import Contestant
-from posattn.bench.entrant import Entrant, Ids, Ours, library_version, share_weights
+from posattn.bench.entrant import Entrant, Ours, library_version, share_weights
+from posattn.bench.inputs import Inputs, described, make_inputs
 from posattn.bench.memory import MemoryTask, peak_memory
 from posattn.bench.plan import BenchPlan, Cell, Stage
 from posattn.bench.results import BenchResult, Case, Measured, save_result
@@ -26,6 +27,10 @@ Say = Callable[[str], None]
 
 TOLERANCE: dict[Precision, float] = {"float32": 1e-4, "bf16": 0.3, "float16": 0.05}
 """How far states, which a norm has made about 1 in size, may be from those of ours in float32."""
+
+
+class OwnFault(RuntimeError):
+    """A fault of posattn that a benchmark found: ours on two backends are not the same function."""
 
 
 @dataclass
@@ -53,41 +58,54 @@ class Bench:
             raise IncompatibleParts("device is cuda, but torch sees no CUDA device; use cpu")
         self.cases: list[Case] = []
         for one in self.chosen.values():
-            for ours in self._entrants(one):
+            for ours in self._entrants(one, mixed=False):
                 if isinstance(ours, Ours):
                     ours.config(plan.size)
 
     def run(self) -> Iterator[None]:
         """Measure cell by cell, with a stop after each."""
-        stages = dict.fromkeys(cell.stage for cell in self.plan.cells)
+        kinds = dict.fromkeys((cell.stage, cell.mixed is not None) for cell in self.plan.cells)
         for name, one in self.chosen.items():
-            for stage in stages:
-                contestants, refused = self._contestants(one, stage)
-                for cell in (cell for cell in self.plan.cells if cell.stage == stage):
+            for stage, mixed in kinds:
+                contestants, refused = self._contestants(one, stage, mixed)
+                for cell in self.plan.cells:
+                    if (cell.stage, cell.mixed is not None) != (stage, mixed):
+                        continue
                     self._case(name, one.title, cell, contestants, dict(refused))
                     yield
                 del contestants
                 gc.collect()
 
-    def _entrants(self, one: Subject) -> list[Entrant]:
-        return one.entrants(self.plan.backends, rivals=self.plan.rivals)
+    def _entrants(self, one: Subject, mixed: bool) -> list[Entrant]:
+        return one.entrants(self.plan.backends, rivals=self.plan.rivals, unpad=mixed)
 
-    def _contestants(self, one: Subject, stage: Stage) -> tuple[list[Contestant], dict[str, str]]:
+    def _contestants(
+        self, one: Subject, stage: Stage, mixed: bool
+    ) -> tuple[list[Contestant], dict[str, str]]:
         """Return all that can be built, with the weights of the first, and why others cannot."""
         built: list[Contestant] = []
         refused: dict[str, str] = {}
-        for entrant in self._entrants(one):
-            if reasons := entrant.refusals(self.device):
+        for entrant in self._entrants(one, mixed):
+            reasons = entrant.refusals(self.device)
+            if mixed and entrant.no_padding:
+                reasons.append(entrant.no_padding)
+            if reasons:
                 refused[entrant.name] = "; ".join(reasons)
                 continue
             for precision in self.plan.precisions:
-                for compiled in self._forms(entrant):
-                    with _refusing(refused, entrant.name):
+                for compiled in self._forms(entrant, refused):
+                    with _refusing(refused, entrant, entrant.name):
                         built.append(self._build(one, entrant, stage, precision, compiled, built))
         return built, refused
 
-    def _forms(self, entrant: Entrant) -> tuple[bool, ...]:
-        return (False, True) if self.plan.compiled and isinstance(entrant, Ours) else (False,)
+    def _forms(self, entrant: Entrant, refused: dict[str, str]) -> tuple[bool, ...]:
+        """Return whether to compile it; both ways if the plan says so and it is ours and can be."""
+        if not self.plan.compiled or not isinstance(entrant, Ours):
+            return (False,)
+        if reason := entrant.no_graphs(self.device):
+            refused[f"{entrant.name}, compiled"] = reason
+            return (False,)
+        return (False, True)
 
     def _build(
         self,
@@ -119,11 +137,11 @@ class Bench:
     ) -> None:
         """Measure one cell; it becomes a case if a whole round was measured, even if it is interrupted."""
         what = f"{name} {cell}"
-        ids = self._ids(cell)
+        inputs = make_inputs(cell, self.plan.size.vocab_size, self.device)
         entries: list[Entry] = []
         try:
-            entries = self._ready(what, cell, ids, contestants, refused)
-            self._rounds(what, ids, entries)
+            entries = self._ready(what, inputs, contestants, refused)
+            self._rounds(what, inputs, entries)
             if self.plan.measures_memory_of(cell):
                 self._memory(name, what, cell, entries)
         finally:
@@ -136,17 +154,10 @@ class Bench:
                     )
                 )
 
-    def _ids(self, cell: Cell) -> Ids:
-        generator = torch.Generator().manual_seed(0)
-        shape = (cell.batch_size, cell.length)
-        ids = torch.randint(3, self.plan.size.vocab_size, shape, generator=generator)
-        return ids.to(self.device)
-
     def _ready(
         self,
         what: str,
-        cell: Cell,
-        ids: Ids,
+        inputs: Inputs,
         contestants: Sequence[Contestant],
         refused: dict[str, str],
     ) -> list[Entry]:
@@ -156,18 +167,18 @@ class Bench:
         for contestant in contestants:
             self.say(f"{what}: first call of {contestant.name}")
             entry = Entry(contestant)
-            with _refusing(refused, contestant.name):
-                contestant.entrant.prepare(contestant.model, cell.length)
-                entry.first = contestant.timed(ids)
+            with _refusing(refused, contestant.entrant, contestant.name):
+                contestant.entrant.prepare(contestant.model, inputs.ids.shape[1])
+                entry.first = contestant.timed(inputs)
                 if contestant.entrant.same_function:
-                    states = contestant.states(ids).float()
+                    states = contestant.states(inputs).float()
                     expected = states if expected is None else expected
                     entry.difference = float((states - expected).abs().max())
                     _check_same(entry)
                 entries.append(entry)
         return entries
 
-    def _rounds(self, what: str, ids: Ids, entries: Sequence[Entry]) -> None:
+    def _rounds(self, what: str, inputs: Inputs, entries: Sequence[Entry]) -> None:
         plan = self.plan
         begun = time.monotonic()
         for number in range(-plan.warmup, plan.most_rounds):
@@ -177,7 +188,7 @@ class Bench:
                 return
             turn = number % len(entries) if entries else 0
             for entry in [*entries[turn:], *entries[:turn]]:
-                seconds = entry.contestant.timed(ids)
+                seconds = entry.contestant.timed(inputs)
                 if number >= 0:
                     entry.seconds.append(seconds)
             self.say(f"{what}: round {number + plan.warmup + 1}")
@@ -230,19 +241,27 @@ def _check_same(entry: Entry) -> None:
     contestant, difference = entry.contestant, entry.difference
     limit = TOLERANCE[contestant.precision]
     if difference is None or not difference <= limit:
-        raise PosattnError(
-            f"its states differ by {difference:.2g} from ours with the same weights, more than {limit}"
-        )
+        text = f"its states differ by {difference:.2g} from ours with the same weights, more than {limit}"
+        if isinstance(contestant.entrant, Ours) and contestant.precision == "float32":
+            raise OwnFault(f"{contestant.name}: {text}")
+        raise PosattnError(text)
 
 
 @contextmanager
-def _refusing(refused: dict[str, str], name: str) -> Iterator[None]:
-    """Note why one contestant cannot take part, whatever it raises, so that the others can."""
+def _refusing(refused: dict[str, str], entrant: Entrant, name: str) -> Iterator[None]:
+    """Note why one contestant cannot take part, so that the others can.
+
+    Whatever a rival raises is noted. Of ours a refusal is, and memory that is too small; anything else
+    is a fault of posattn, which goes on to the caller.
+    """
     try:
         yield
+    except PosattnError as error:
+        refused[name] = str(error)
     except Exception as error:
-        text = str(error) if isinstance(error, PosattnError) else f"{type(error).__name__}: {error}"
-        refused[name] = text
+        if isinstance(entrant, Ours) and not isinstance(error, torch.OutOfMemoryError):
+            raise
+        refused[name] = f"{type(error).__name__}: {error}"
 
 
 @contextmanager
@@ -283,7 +302,7 @@ def _conditions(bench: Bench) -> dict[str, Any]:
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "load_before": load,
         "order": "all contestants in every round, turning by one from round to round",
-        "input": "random tokens without padding",
+        "input": "; ".join(dict.fromkeys(map(described, bench.plan.cells))),
         "memory_method": "largest resident memory of a fresh process that runs two steps, less what it "
         "held after steps of a tiny model (on a GPU: the allocator's peak)",
     }

@@ -11,6 +11,7 @@ import torch
 
 from posattn.bench.contestant import Contestant
 from posattn.bench.entrant import Entrant
+from posattn.bench.inputs import make_inputs
 from posattn.bench.plan import Cell, ModelSize
 from posattn.training.config import Precision
 from posattn.training.environment import peak_resident_bytes
@@ -75,14 +76,15 @@ def measured_here(task: MemoryTask) -> int:
 def _entrant(task: MemoryTask) -> Entrant:
     from posattn.bench.subjects import subject
 
-    entrants = subject(task.subject).entrants(task.backends, rivals=True)
+    one, unpad = subject(task.subject), task.cell.mixed is not None
+    entrants = one.entrants(task.backends, rivals=True, unpad=unpad)
     return next(one for one in entrants if one.name == task.name)
 
 
 def _run(entrant: Entrant, size: ModelSize, cell: Cell, task: MemoryTask) -> None:
     device = torch.device(task.device)
     contestant = Contestant(entrant, size, cell.stage, device, precision=task.precision)
-    entrant.prepare(contestant.model, cell.length)
-    ids = torch.ones(cell.batch_size, cell.length, dtype=torch.long, device=device)
+    inputs = make_inputs(cell, size.vocab_size, device)
+    entrant.prepare(contestant.model, inputs.ids.shape[1])
     for _ in range(2):
-        contestant.timed(ids)
+        contestant.timed(inputs)

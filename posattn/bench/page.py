@@ -17,9 +17,13 @@ TEMPLATE = "performance.md.j2"
 
 
 def write_page(results: Sequence[BenchResult], docs: Path) -> Path:
-    """Write `performance.md` and `performance/*.svg` into the folder and return the page's path."""
+    """Write `performance.md` and `performance/*.svg` into the folder and return the page's path.
+
+    Results whose plans have one name are told apart by a number behind it.
+    """
     text = (files("posattn.bench") / "templates" / TEMPLATE).read_text(encoding="utf-8")
-    parts = [_part(result) for result in results]
+    names = _distinct([result.plan.name for result in results])
+    parts = [_part(result, name) for result, name in zip(results, names, strict=True)]
     for part in parts:
         for section in part["sections"]:
             _write_figure(section["figure"], docs / "performance")
@@ -64,11 +68,22 @@ def conditions(result: BenchResult) -> dict[str, str]:
     }
 
 
-def _part(result: BenchResult) -> dict[str, Any]:
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return the names with a number behind each that was there before."""
+    found: list[str] = []
+    for name in names:
+        number = 1
+        while (one := name if number == 1 else f"{name}-{number}") in found:
+            number += 1
+        found.append(one)
+    return found
+
+
+def _part(result: BenchResult, name: str) -> dict[str, Any]:
     groups = by_subject_and_stage(result.cases)
     tables = case_tables(result.cases)
     return {
-        "name": result.plan.name,
+        "name": name,
         "command": result.plan.command,
         "conditions": conditions(result),
         "targets": target_table(result),
@@ -76,7 +91,7 @@ def _part(result: BenchResult) -> dict[str, Any]:
             {
                 "title": table.caption,
                 "table": table,
-                "figure": speed_figure(cases, result.plan.name),
+                "figure": speed_figure(cases, name),
             }
             for cases, table in zip(groups, tables, strict=True)
         ],

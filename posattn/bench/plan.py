@@ -36,16 +36,39 @@ class ModelSize(FrozenConfig):
         )
 
 
+class Mixed(FrozenConfig):
+    """How long texts of mixed length are: log-normal, from `shortest` to the length of the cell."""
+
+    median: Count = 24
+    sigma: Annotated[float, Field(ge=0)] = 0.7
+    shortest: Count = 4
+
+
 class Cell(FrozenConfig):
-    """One shape of input and what is done with it."""
+    """One shape of input and what is done with it; `length` is the most, if texts are `mixed`."""
 
     batch_size: Count
     length: Count
     stage: Stage = "inference"
+    mixed: Mixed | None = Field(None, description="null: every text has `length` tokens")
+
+    @model_validator(mode="after")
+    def _room_for_the_shortest(self) -> "Cell":
+        if self.mixed is not None and self.length < self.mixed.shortest:
+            raise ValueError(
+                f"texts of mixed length have at least {self.mixed.shortest} tokens, and length "
+                f"{self.length} is the most; raise length"
+            )
+        return self
+
+    def kind(self) -> str:
+        """Return in words what is done, and with texts of which kind."""
+        return self.stage if self.mixed is None else f"{self.stage}, texts of mixed length"
 
     def shape(self) -> str:
         """Return batch size and length in words."""
-        return f"({self.batch_size}, {self.length})"
+        most = "" if self.mixed is None else "up to "
+        return f"({self.batch_size}, {most}{self.length})"
 
     def __str__(self) -> str:
         return f"{self.stage} {self.shape()}"
@@ -91,5 +114,5 @@ class BenchPlan(FrozenConfig):
         """Return whether the peak memory of a cell is wanted."""
         if self.memory != "largest":
             return self.memory == "all"
-        alike = [other for other in self.cells if other.stage == cell.stage]
+        alike = [other for other in self.cells if other.kind() == cell.kind()]
         return cell == max(alike, key=lambda one: (one.length, one.batch_size))

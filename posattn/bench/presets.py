@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from posattn.bench.plan import BenchPlan, Cell, ModelSize, Stage, Target
+from posattn.bench.plan import BenchPlan, Cell, Mixed, ModelSize, Stage, Target
 from posattn.registry import Registry
 
 BASE = ModelSize(hidden_size=768, num_heads=12, num_layers=2, intermediate_size=3072)
@@ -66,6 +66,27 @@ def _cpu_plain() -> BenchPlan:
     )
 
 
+def _unpad() -> BenchPlan:
+    """Return short texts of mixed length, padded and without padding, for four mechanisms."""
+    subjects = ("none", "rope", "t5", "disentangled")
+    stages: tuple[Stage, ...] = ("inference", "training")
+    cells = tuple(Cell(batch_size=32, length=128, stage=stage, mixed=Mixed()) for stage in stages)
+    targets = tuple(
+        Target(subject=subject, cell=cell, against="posattn (auto)", at_least=1.8)
+        for subject in subjects
+        for cell in cells
+    )
+    return BenchPlan(
+        name="unpad",
+        command="posattn bench --preset unpad",
+        size=BASE,
+        subjects=subjects,
+        cells=cells,
+        seconds=3.0,
+        targets=targets,
+    )
+
+
 def _cells(stage: Stage, shapes: tuple[tuple[int, int], ...]) -> tuple[Cell, ...]:
     return tuple(Cell(batch_size=rows, length=length, stage=stage) for rows, length in shapes)
 
@@ -84,3 +105,4 @@ presets: Registry[Callable[[], BenchPlan]] = Registry("bench preset", "posattn.b
 presets.add("quick", _quick)
 presets.add("cpu-targets", _cpu_targets)
 presets.add("cpu-plain", _cpu_plain)
+presets.add("unpad", _unpad)

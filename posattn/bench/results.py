@@ -57,16 +57,24 @@ class Case(FrozenConfig):
     refused: dict[str, str]
 
     def reference(self) -> Measured:
-        """Return what the others are compared with: the first rival, or else the first of ours."""
+        """Return what the others are compared with: the first rival, or else the first of ours.
+
+        With texts of mixed length it is the first of ours, which computes padding as well.
+        """
+        if self.cell.mixed is not None:
+            return self.contestants[0]
         rivals = [one for one in self.contestants if one.library != "posattn"]
         return (rivals or list(self.contestants))[0]
 
-    def best_of_ours(self, precision: Precision = "float32") -> Measured | None:
-        """Return the fastest of ours that computes the same function, uncompiled."""
+    def best_of_ours(self, precision: Precision = "float32", beside: str = "") -> Measured | None:
+        """Return the fastest of ours that computes the same function, uncompiled; not that of a name."""
         ours = [
             one
             for one in self.contestants
-            if one.library == "posattn" and one.same_function and one.precision == precision
+            if one.library == "posattn"
+            and one.same_function
+            and one.precision == precision
+            and one.name != beside
         ]
         return min((one for one in ours if not one.compiled), key=Measured.median, default=None)
 
@@ -88,7 +96,8 @@ class BenchResult(FrozenConfig):
         """Return how many times as fast ours is as what the target names; None if not measured."""
         for case in self.cases:
             if case.subject == target.subject and case.cell == target.cell:
-                best, rival = case.best_of_ours(), case.get(target.against)
+                rival = case.get(target.against)
+                best = case.best_of_ours(beside=target.against)
                 if best is not None and rival is not None:
                     return best.times_as_fast_as(rival)
         return None

@@ -41,13 +41,18 @@ class Subject:
     level: Callable[[Weights], None] = _as_drawn  # changes first weights where the codes differ
 
     def entrants(
-        self, backends: tuple[str, ...], *, rivals: bool, variants: bool = True
+        self, backends: tuple[str, ...], *, rivals: bool, unpad: bool = False
     ) -> list[Entrant]:
-        """Return ours on each backend, the rivals, and the variants on the first backend."""
+        """Return ours on each backend, the rivals, and the variants on the first backend.
+
+        With `unpad`, ours stand there padded and without padding, and the variants stay away.
+        """
         found: list[Entrant] = [Ours(self.options, backend) for backend in backends]
+        if unpad:
+            found += [Ours(self.options, backend, unpad=True) for backend in backends]
         if rivals:
             found += [rival() for rival in self.rivals]
-        if variants:
+        if not unpad:
             found += [Ours(self.options, backends[0], variant) for variant in self.variants]
         return found
 

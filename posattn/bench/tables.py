@@ -16,7 +16,7 @@ def by_subject_and_stage(cases: Sequence[Case]) -> list[list[Case]]:
     """Return the cases in groups that belong together, in the order they were measured in."""
     found: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
-        found.setdefault((case.subject, case.cell.stage), []).append(case)
+        found.setdefault((case.subject, case.cell.kind()), []).append(case)
     return list(found.values())
 
 
@@ -34,7 +34,7 @@ def target_table(result: BenchResult) -> Table | None:
 
 def heading(case: Case) -> str:
     """Return the words for an architecture in a stage."""
-    return f"{case.subject} ({case.title}), {case.cell.stage}"
+    return f"{case.subject} ({case.title}), {case.cell.kind()}"
 
 
 def _table(cases: list[Case]) -> Table:

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     TASKS = "tasks"
     FAMILIES = "families"
     EVALUATIONS = "evaluations"
+    PROBES = "probes"
 
 
 _REGISTRIES = {
@@ -36,6 +37,7 @@ _REGISTRIES = {
     Kind.OBJECTIVES: ("posattn.training.objectives", "objectives"),
     Kind.TASKS: ("posattn.encoder.tasks", "tasks"),
     Kind.FAMILIES: ("posattn.checkpoints.families", "families"),
+    Kind.PROBES: ("posattn.comparison.probes", "probes"),
     Kind.EVALUATIONS: ("posattn.comparison.evaluations", "evaluations"),
 }
 

@@ -20,13 +20,17 @@ from posattn.cli import (
     export,
     gallery,
     importing,
+    inspecting,
     listing,
     mechanism,
+    probe,
     schema,
     show,
     swap,
+    tensorboard,
     train,
     validate,
+    watch,
 )
 from posattn.cli.app import app, say
 from posattn.errors import PosattnError
@@ -39,14 +43,18 @@ __all__ = [
     "export",
     "gallery",
     "importing",
+    "inspecting",
     "listing",
     "mechanism",
+    "probe",
     "run",
     "schema",
     "show",
     "swap",
+    "tensorboard",
     "train",
     "validate",
+    "watch",
 ]
 
 

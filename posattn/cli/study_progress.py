@@ -62,9 +62,9 @@ def headline(progress: Any) -> str:
     if progress.failed:
         parts.append(f"{progress.failed} failed")
     parts.append(progress.message or ("training" if progress.stage == "runs" else progress.stage))
-    parts.append(f"{_minutes(progress.seconds)} so far")
+    parts.append(f"{minutes(progress.seconds)} so far")
     if progress.eta_seconds is not None:
-        parts.append(f"about {_minutes(progress.eta_seconds)} of training left")
+        parts.append(f"about {minutes(progress.eta_seconds)} of training left")
     return ", ".join(parts)
 
 
@@ -72,7 +72,7 @@ def _of_suite(share: Any) -> list[str]:
     parts = [f"{share.suite}: task {share.number} of {share.tasks}"]
     parts.append(f"{share.runs_ended} of {share.runs} runs in all")
     if share.eta_seconds is not None:
-        parts.append(f"about {_minutes(share.eta_seconds)} left in all")
+        parts.append(f"about {minutes(share.eta_seconds)} left in all")
     return parts
 
 
@@ -87,7 +87,8 @@ def _cell(run: Any) -> tuple[str, str]:
     return f"{share}{loss}", "cyan"
 
 
-def _minutes(seconds: float) -> str:
+def minutes(seconds: float) -> str:
+    """Return a time as `3 min 05 s`, or `12 s`."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 

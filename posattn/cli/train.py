@@ -31,12 +31,18 @@ def train(
         bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")
     ] = False,
 ) -> None:
-    """Train the model of a recipe, saving checkpoints that --resume continues from, bit by bit."""
+    """Train the model of a recipe, saving checkpoints that --resume continues from, bit by bit.
+
+    What cannot run here, such as a backend that refuses, is refused before text is fetched.
+    """
     from posattn.recipe.schema import load_recipe
 
     loaded = load_recipe(recipe, overrides)
     from posattn.cli.progress import training_progress
+    from posattn.recipe.check import check_recipe
     from posattn.recipe.run import train_recipe
+
+    check_recipe(loaded, resumed=resume and out.exists())
 
     again = again_with("train", recipe, "--out", str(out), "--resume", overrides=overrides)
     with continues_with(again), training_progress(loaded.name) as draw:

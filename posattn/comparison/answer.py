@@ -1,9 +1,10 @@
 """The answer of a study in plain sentences, no stronger than its corrected intervals."""
 
 from posattn.comparison import wording
-from posattn.comparison.design_answer import design_statements
+from posattn.comparison.design_answer import confounded, design_statements, mixed
 from posattn.comparison.results_schema import Contrast, Results, Statement
 from posattn.comparison.statistics import ALPHA, smallest_sign_flip_p
+from posattn.comparison.tuning_answer import tuning_statements
 
 CLAIM_SEEDS = 6
 MOST_RUNS = 6
@@ -16,8 +17,9 @@ def answer(results: Results) -> list[Statement]:
     verdicts = [*_told_apart(results, contrasts), *_ties(results, contrasts)]
     if verdicts:
         verdicts[0] = verdicts[0].model_copy(update={"text": _key(results) + verdicts[0].text})
-    statements = [_headline(results), *design_statements(results), *verdicts]
-    statements += [*_not_compared(contrasts), *_groups(results)]
+    statements = [*confounded(results), _headline(results), *mixed(results)]
+    statements += [*design_statements(results), *verdicts]
+    statements += [*_not_compared(contrasts), *_groups(results), *tuning_statements(results)]
     return statements + _failures(results) + _seeds(results) + _scale(results)
 
 

@@ -200,7 +200,8 @@ def _backends(runs: Sequence[RunEvidence]) -> Finding:
     chosen: dict[str, str] = {}
     for run in runs:
         if run.backend:
-            chosen.setdefault(run.arm, run.backend)
+            compiled = "" if run.graphs is None else f" in {run.graphs} compiled graph(s)"
+            chosen.setdefault(run.arm, run.backend + compiled)
     rule = "the backend that computed attention is recorded"
     listed = ", ".join(f"{arm}: {backend}" for arm, backend in chosen.items())
     missing = sorted({run.arm for run in runs if run.finished} - set(chosen))

@@ -1,9 +1,37 @@
-"""What the answer of a study says of its factors: effects told from zero, and those that are not."""
+"""What the answer of a study says of its design: what it mixes, and which effects it tells from zero."""
 
 from posattn.comparison import wording
 from posattn.comparison.factorial.parts import EffectPart
 from posattn.comparison.results_schema import Results, Statement
 from posattn.comparison.statistics import ALPHA
+
+
+def confounded(results: Results) -> list[Statement]:
+    """Return what the report opens with where arms mix aspects of a recipe; else nothing."""
+    found = results.confounds
+    if found is None or not found.arms:
+        return []
+    studied = sorted({aspect for aspects in found.arms.values() for aspect in aspects})
+    arms = wording.listed(list(found.arms))
+    if len(studied) > 1:
+        head, *rest = studied
+        mixes = f"This study mixes {head} with {wording.listed(rest)}"
+    else:
+        mixes = f"This study mixes what it varies with {studied[0]}"
+    text = (
+        f"{mixes}: no difference of {arms} from other arms is the effect of one of them alone. Declared "
+        f"because: {found.reason}."
+    )
+    return [Statement(heading="Confounded", text=text)]
+
+
+def mixed(results: Results) -> list[Statement]:
+    """Return what differs only together within the architecture; nothing where all can be told apart."""
+    found = results.confounds
+    if found is None or not found.mixed:
+        return []
+    text = "No two arms differ in one of these alone, so its own share cannot be told:"
+    return [Statement(heading="Mixed", text=text, items=list(found.mixed))]
 
 
 def design_statements(results: Results) -> list[Statement]:

@@ -1,5 +1,7 @@
 """The scores that a study can be judged by: their unit, and which direction is better."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,6 +30,19 @@ class Metric:
     def unit_of_difference(self) -> str:
         """Return the unit of a difference of two values."""
         return self.difference_unit or self.unit
+
+    def best(self, values: Sequence[float | None]) -> int | None:
+        """Return the index of the best value by the metric's direction, of equal ones the first.
+
+        None and what is not finite is never best; without any other value the answer is None.
+        """
+        sign = 1.0 if self.better == "lower" else -1.0
+        known = [
+            (sign * value, index)
+            for index, value in enumerate(values)
+            if value is not None and math.isfinite(value)
+        ]
+        return min(known)[1] if known else None
 
 
 metrics: Registry[Metric] = Registry("metric", "posattn.metrics", instance_check(Metric))

@@ -8,6 +8,7 @@ from typing import Any
 
 from posattn.comparison.arm_recipe import arm_recipe
 from posattn.comparison.budgets.config import StepsMatch
+from posattn.comparison.confounds import Confounds, Rules, find_confounds
 from posattn.comparison.control import DeclaredFactors, Finding, check_arms
 from posattn.comparison.differences import describe, differences, under, written_changes
 from posattn.comparison.factorial import Design
@@ -26,7 +27,7 @@ from posattn.training.durable import read_json, strict_json, write_bytes, write_
 SUITE_PLAN = "suite_plan.json"
 """What marks the folder of a study with tasks."""
 
-EXPLAINED = ("compensations", "design", "depth_controls")
+EXPLAINED = ("compensations", "confounds", "design", "depth_controls")
 """Keys of plan.json that say why the arms are as they are; the arms' recipes decide."""
 
 
@@ -71,6 +72,7 @@ class StudyPlan:
     control: tuple[Finding, ...]
     written: Study
     design: Design | None = None
+    confounds: Confounds | None = None
 
     @property
     def threads(self) -> int:
@@ -109,21 +111,26 @@ class StudyPlan:
         return {} if probe is None else {"probe": probe_to_json(probe)}
 
     def _design_to_json(self) -> dict[str, Any]:
-        """Return the design and the controls of depth, where there are any."""
+        """Return the design, what is mixed, and the controls of depth, where there are any."""
         found: dict[str, Any] = {}
         if self.design is not None:
             refused = refusals(self.study, self.design)
             found["design"] = self.design.to_json(refused)
+        if self.confounds is not None and self.confounds.to_json():
+            found["confounds"] = self.confounds.to_json()
         if self.study.depth_controls():
             found["depth_controls"] = self.study.depth_controls()
         return found
 
 
 def choices(study: Study) -> dict[str, Any]:
-    """Return how budgets are matched, where that is not by steps, as it stands in plan.json."""
-    if study.match == StepsMatch():
-        return {}
-    return {"match": study.match.model_dump(mode="json")}
+    """Return how arms are matched, if not by steps, and tuned, if they are, as in plan.json."""
+    found: dict[str, Any] = {}
+    if study.match != StepsMatch():
+        found["match"] = study.match.model_dump(mode="json")
+    if study.tuning is not None:
+        found["tuning"] = plain(study.tuning.model_dump(mode="json"))
+    return found
 
 
 def make_plan(study: Study, written: Study | None = None) -> StudyPlan:
@@ -145,12 +152,26 @@ def make_plan(study: Study, written: Study | None = None) -> StudyPlan:
         check_differ(design, recipes)
     _check_declarations(factors, recipes)
     control = check_arms(recipes, study.baseline, factors)
+    confounds = find_confounds(recipes, _rules(study, design))
+    control.append(confounds.finding())
     runs = [
         PlannedRun(arm.name, seed, _with_seed(arm.recipe, seed))
         for seed in study.seeds
         for arm in arms
     ]
-    return StudyPlan(study, arms, tuple(runs), tuple(control), written or study, design)
+    planned = written or study
+    return StudyPlan(study, arms, tuple(runs), tuple(control), planned, design, confounds)
+
+
+def _rules(study: Study, design: Design | None) -> Rules:
+    return Rules(
+        baseline=study.baseline,
+        varies=study.varies,
+        compensations=study.compensations,
+        confounded=study.confounded,
+        design=design,
+        factor_paths=study.factor_paths(),
+    )
 
 
 def write_plan(plan: StudyPlan, out: Path) -> None:

@@ -10,6 +10,7 @@ from posattn.comparison.answer import answer
 from posattn.comparison.budgets.account import account
 from posattn.comparison.contrasts import descriptive_contrasts, judged_contrasts
 from posattn.comparison.factorial.effects import depth_controls, design_part, effects
+from posattn.comparison.factorial.parts import ConfoundsPart
 from posattn.comparison.inside import inside
 from posattn.comparison.limits import limits
 from posattn.comparison.metrics import Metric, metrics
@@ -33,8 +34,10 @@ from posattn.comparison.study_files import (
     PlannedArm,
     RunFiles,
     StudyFiles,
+    read_json,
     read_study,
 )
+from posattn.comparison.tuning.schema import TuningInfo
 from posattn.comparison.verdicts import Scores, judge_study
 
 KNOWN_SECTIONS = {"validation", "length", "position", "size"}
@@ -71,10 +74,11 @@ def collect(out: Path) -> Results:
         recipe=_baseline_recipe(files) or {},
         notes=_notes(files),
         limits=[],
-        probe=probe_outcome(files, runs),
+        probe=probe_outcome(files, runs, train_length(files)),
         predictions=prediction_outcomes(files, runs, train_length(files)),
         **_factorial(files, _scores(runs, primary.name, files), contrasts, primary),
         budget=account(files),
+        tuning=_tuning(out),
     )
     return found.model_copy(update={"answer": answer(found), "limits": limits(found, files)})
 
@@ -82,14 +86,18 @@ def collect(out: Path) -> Results:
 def _factorial(
     files: StudyFiles, scores: Scores, contrasts: list[Contrast], primary: Metric
 ) -> dict[str, Any]:
-    """Return the parts of results.json that a study with factors or controls of depth adds."""
+    """Return the parts of results.json on factors, controls of depth and what is mixed."""
     plan = files.plan
-    controls = depth_controls(plan.depth_controls, scores, contrasts, primary.name)
-    if plan.design is None:
-        return {"depth_controls": controls}
-    part = design_part(plan.design)
-    found = effects(part, scores, plan.seeds, primary.better)
-    return {"design": part, "effects": found, "depth_controls": controls}
+    found: dict[str, Any] = {
+        "depth_controls": depth_controls(plan.depth_controls, scores, contrasts, primary.name)
+    }
+    if plan.confounds:
+        found["confounds"] = ConfoundsPart.model_validate(plan.confounds)
+    if plan.design is not None:
+        part = design_part(plan.design)
+        found["design"] = part
+        found["effects"] = effects(part, scores, plan.seeds, primary.better)
+    return found
 
 
 def merge_by_key(contents: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -143,6 +151,7 @@ def _run(run: RunFiles, chosen: list[Metric]) -> RunResult:
         targets=status.targets if status else 0,
         seconds=status.seconds if status else None,
         resumed=status.resumed if status else 0,
+        graphs=status.graphs if status else None,
         reason=status.reason if status else None,
         scores={metric.name: _score(run, metric) for metric in chosen},
         curve=[CurvePoint(step=p.step, tokens=p.tokens, loss=p.loss) for p in run.curve],
@@ -283,6 +292,14 @@ def _speed(files: StudyFiles) -> SpeedInfo | None:
         refused=files.speed.refused,
         file="speed.json",
     )
+
+
+def _tuning(out: Path) -> TuningInfo | None:
+    path = out / "tuning.json"
+    if not path.is_file():
+        return None
+    found: TuningInfo = read_json(path, TuningInfo)
+    return found
 
 
 def _notes(files: StudyFiles) -> list[str]:

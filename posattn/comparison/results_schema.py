@@ -6,10 +6,16 @@ from typing import Any, Literal
 from pydantic import Field
 
 from posattn.comparison.budgets.schema import BudgetInfo
-from posattn.comparison.factorial.parts import DepthControlPart, DesignPart, EffectPart
+from posattn.comparison.factorial.parts import (
+    ConfoundsPart,
+    DepthControlPart,
+    DesignPart,
+    EffectPart,
+)
 from posattn.comparison.inside_schema import Inside
 from posattn.comparison.results_part import Part
 from posattn.comparison.statistics import PairedDifference, Summary
+from posattn.comparison.tuning.schema import TuningInfo
 from posattn.comparison.verdicts import Judgement
 
 SCHEMA: Literal["posattn-results/1"] = "posattn-results/1"
@@ -67,7 +73,10 @@ class CurvePoint(Part):
 
 
 class RunResult(Part):
-    """One arm with one seed. `state` is that of status.json, or "not started"."""
+    """One arm with one seed. `state` is that of status.json, or "not started".
+
+    `graphs` are those that torch.compile made since the run was last started; null where nothing compiles.
+    """
 
     arm: str
     seed: int
@@ -78,6 +87,7 @@ class RunResult(Part):
     targets: int
     seconds: float | None
     resumed: int
+    graphs: int | None = None
     reason: str | None
     scores: dict[str, RunScore]
     curve: list[CurvePoint]
@@ -253,6 +263,15 @@ class SolvedShare(Part):
     high: float
 
 
+class AccuracyAtLength(Part):
+    """Accuracy of one arm at one length, `multiple` of that in training, by seed; null: not measured."""
+
+    arm: str
+    length: int
+    multiple: int
+    values: dict[int, float | None]
+
+
 class ProbeInfo(Part):
     """What the study's probe asks; a run with at least `solved` on `score` counts as solved."""
 
@@ -262,6 +281,7 @@ class ProbeInfo(Part):
     solved: float
     score: str
     arms: list[SolvedShare]
+    lengths: list[AccuracyAtLength] = Field(default_factory=list)
 
 
 class SpeedInfo(Part):
@@ -300,12 +320,14 @@ class Results(Part):
     recipe: dict[str, Any]
     notes: list[str]
     limits: list[str]
+    confounds: ConfoundsPart | None = None
     probe: ProbeInfo | None = None
     predictions: list[PredictionOutcome] = Field(default_factory=list)
     design: DesignPart | None = None
     effects: list[EffectPart] = Field(default_factory=list)
     depth_controls: list[DepthControlPart] = Field(default_factory=list)
     budget: BudgetInfo | None = None
+    tuning: TuningInfo | None = None
 
     def arm(self, name: str) -> ArmResult:
         """Return the arm of this name."""

@@ -68,6 +68,12 @@ class RunEvidence:
             return training or evaluating
         return f"{training} (in evaluation {evaluating})"
 
+    @property
+    def graphs(self) -> int | None:
+        """Return how many graphs torch.compile made since the run was last started, if any did."""
+        found: int | None = self.status.get("graphs")
+        return found
+
 
 def read_evidence(folder: Path, arm: str, seed: int, planned: Mapping[str, Any]) -> RunEvidence:
     """Return what the run in `folder` has recorded so far; `DataError` if a record is damaged."""

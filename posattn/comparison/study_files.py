@@ -89,6 +89,7 @@ class Plan(StoredModel):
     varies: list[str] = Field(default_factory=list)
     runs: list[PlannedRun]
     control: list[ControlRule] = Field(default_factory=list)
+    confounds: dict[str, Any] = Field(default_factory=dict)
     probe: PlannedProbe | None = None
     design: dict[str, Any] | None = None
     depth_controls: dict[str, str] = Field(default_factory=dict)
@@ -105,6 +106,7 @@ class Status(StoredModel):
     reason: str | None = None
     resumed: int = 0
     seconds: float | None = None
+    graphs: int | None = None
 
 
 class StoredValidation(StoredModel):

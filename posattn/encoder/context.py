@@ -30,6 +30,7 @@ class Tokens:
     is_counted: bool = False  # positions count from 0 in each text
     relation: GivenPairs | None = None  # of all pairs, where the relation is given
     segments: Int[Tensor, "batch length"] | None = None  # where a mechanism reads them
+    seed: Int[Tensor, ""] | None = None  # of what mechanisms draw, if it is drawn already
     texts: Texts | None = None  # if the layers see the real tokens only, in one row
 
 
@@ -42,7 +43,7 @@ class Context:
     ) -> None:
         """Place the tokens and prepare every mechanism for queries at all of them."""
         self.tokens = tokens
-        self.places = Places(tokens.positions, tokens.documents, training, tokens.rows)
+        self.places = Places(tokens.positions, tokens.documents, training, tokens.rows, tokens.seed)
         self.placed = stack.place(self.places)
         self._stack = stack
         self._window = window

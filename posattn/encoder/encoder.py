@@ -100,8 +100,9 @@ class Encoder(nn.Module):
         coordinates: Tensor | None = None,
         relation: Tensor | None = None,
         memory: SegmentMemory | None = None,
+        seed: Int[Tensor, ""] | None = None,
     ) -> Context:
-        """Return what all layers share for these tokens."""
+        """Return what all layers share for these tokens; `seed` is of what mechanisms draw in training."""
         self._check(ids, documents, memory)
         shape = (ids.shape[0], ids.shape[1])
         given = self.config.relation.pairs(relation, shape)
@@ -129,6 +130,7 @@ class Encoder(nn.Module):
             is_counted=is_counted,
             relation=given,
             segments=segments if self.config.reads_segments() else None,
+            seed=seed,
             texts=self._texts(ids, visible, documents),
         )
         window = None if self.config.window is None else self.config.window.size

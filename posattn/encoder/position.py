@@ -113,6 +113,7 @@ class PositionStack(nn.Module):
         self.mechanisms = nn.ModuleDict()
         for name, part in named_parts(config).items():
             self.mechanisms[name] = registry.get(part.name)(part, config.dims())
+        self.draws = any(part.traits().places for part in named_parts(config).values())
 
     def place(self, places: Places) -> Placed:
         """Return where the mechanisms see the tokens, left out where that is where they are."""

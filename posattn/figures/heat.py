@@ -54,7 +54,7 @@ def draw_heat(heat: HeatMaps, width: Real) -> Canvas:
         canvas.text(x, y + side + 16, f"{heat.x_label} →", "muted")
         if index % columns == 0:
             _upright(canvas, 11, y + side, f"← {heat.y_label}")
-    _scale(canvas, heat, top, largest, has_hidden)
+    draw_scale(canvas, (heat.down_word, heat.up_word), top, largest, has_hidden=has_hidden)
     return canvas
 
 
@@ -64,14 +64,14 @@ def _map(canvas: Canvas, part: HeatMap, x: Real, y: Real, side: Real, largest: f
     canvas.text(x, y - 6, part.name, "name")
     canvas.text(x + side, y - 6, range_, "muted", "end")
     size = side / max(len(part.rows), 1)
-    for css, data in _strokes(part.rows, largest).items():
+    for css, data in strokes(part.rows, largest).items():
         place = f"translate({x:.1f},{y + size / 2:.2f}) scale({size:.3f})"
         canvas.parts.append(f'<path class="cell {css}" transform="{place}" d="{data}"/>')
     corners = [(x, y), (x + side, y), (x + side, y + side), (x, y + side), (x, y)]
     canvas.path(corners, "frame")
 
 
-def _strokes(rows: Sequence[Sequence[float | None]], largest: float) -> dict[str, str]:
+def strokes(rows: Sequence[Sequence[float | None]], largest: float) -> dict[str, str]:
     """Return one path per level: horizontal strokes, one unit thick, over runs of equal level."""
     paths: dict[str, list[str]] = {}
     for y, row in enumerate(rows):
@@ -92,8 +92,10 @@ def _level(value: float | None, largest: float) -> str:
     return f"{'up' if share > 0 else 'down'} l{level}" if level else ""
 
 
-def _scale(canvas: Canvas, heat: HeatMaps, top: Real, largest: float, has_hidden: bool) -> None:
-    """Draw the bar of levels with its numbers and what either end means."""
+def draw_scale(
+    canvas: Canvas, ends: tuple[str, str], top: Real, largest: float, *, has_hidden: bool
+) -> None:
+    """Draw the bar of levels with its numbers and what its left and right end mean."""
     left, step = 30.0, 12.0
     for index in range(-LEVELS, LEVELS + 1):
         css = _level(float(index * abs(index)), float(LEVELS**2))
@@ -116,7 +118,7 @@ def _scale(canvas: Canvas, heat: HeatMaps, top: Real, largest: float, has_hidden
         x = left + step * (index + LEVELS + 0.5)
         text = f"{value:+.2g}".replace("-", "\u2212") if value else "0"
         canvas.text(x, top + 14, text, "muted", "middle")
-    words = [f"left end: {heat.down_word}", f"right end: {heat.up_word}"]
+    words = [f"left end: {ends[0]}", f"right end: {ends[1]}"]
     below = top + 14
     if canvas.width < NARROW:
         below += 18

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-import torch
 from jaxtyping import Int, Num
 from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor, nn
@@ -19,6 +18,7 @@ from posattn.admission import class_check
 from posattn.bias import AttentionBias, RelativeValues, Visibility, VisibilityRule
 from posattn.config import FrozenConfig, Many, NamedConfig, open_field
 from posattn.lazy import cached_property
+from posattn.mechanisms.chance import draw_seed
 from posattn.registry import Registry
 from posattn.relations import Geometry as Geometry
 from posattn.relations import LineRelation, RelationConfig
@@ -150,15 +150,21 @@ class Places:
     documents: Int[Tensor, "batch length"] | None = None  # None: each row is one text
     training: bool = False
     rows: int = 1  # sequences in the batch; one row of positions may stand for all of them
+    drawn: Tensor | None = None  # the seed, if it is drawn already, as it is for a compiled graph
 
     @cached_property
     def seed(self) -> int:
-        """Return one number per forward, drawn when first asked for.
+        """Return `seed_tensor` as a number, which ends a compiled graph: its value is looked at."""
+        return int(self.seed_tensor)
+
+    @cached_property
+    def seed_tensor(self) -> Int[Tensor, ""]:
+        """Return one integer per forward, drawn when first asked for; `mechanisms.chance` takes it.
 
         It comes from torch's global generator on the CPU, whatever the device. Training seeds that
         one for each micro-batch, so the number follows from (seed, step, micro-batch) and from no data.
         """
-        return int(torch.randint(2**62, (), device="cpu"))
+        return draw_seed() if self.drawn is None else self.drawn
 
     @property
     def lengths(self) -> Int[Tensor, "#batch #length"]:
@@ -224,7 +230,7 @@ class Mechanism(nn.Module, ABC, Generic[C]):
     def place(self, places: Places) -> Num[Tensor, "#batch length"]:
         """Return the positions at which this mechanism sees the tokens; called once per forward.
 
-        `embed` and `prepare` get what it returns. Chance, in training only, comes from `places.seed`.
+        `embed` and `prepare` get what it returns. Chance, in training only, comes from `places.seed_tensor`.
         """
         return places.positions
 

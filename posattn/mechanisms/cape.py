@@ -15,7 +15,7 @@ sqrt(hidden_size), as Vaswani et al. do: that is the encoder's `embedding_scale`
 row of the batch; here each text of a packed row has its own. Its mean over a padded row counts one
 padding place (x_lengths is compared with > in place of >=); here padding never counts. `order`
 concatenated and a `base` other than 10000 are not in the code.
-All draws come from one seed per forward (see `Places.seed`).
+All draws come from one seed per forward (see `Places.seed_tensor`).
 """
 
 import math
@@ -36,6 +36,7 @@ from posattn.mechanisms.base import (
     Traits,
     mechanisms,
 )
+from posattn.mechanisms.chance import uniform
 from posattn.positions import Order, sinusoids
 from posattn.shapes import Hidden
 
@@ -89,17 +90,14 @@ class CAPE(Mechanism[CAPEConfig]):
             positions = positions - self._mean(places) * config.position_scale
         if not places.training:
             return positions
-        positions = positions.expand(max(places.rows, positions.shape[0]), -1)
-        generator = torch.Generator().manual_seed(places.seed)
-
-        def uniform(reach: float) -> Float[Tensor, "batch length"]:
-            share = torch.rand(positions.shape, generator=generator, dtype=torch.float64)
-            return ((2 * share - 1) * reach).to(positions.device)
-
+        rows = places.rows if positions.shape[0] == 1 else positions.shape[0]
+        positions = positions.expand(rows, -1)
+        draws = uniform(places.seed_tensor, 3, *positions.shape).to(positions.device)
+        share_of_text, share_of_scale, share_of_token = 2 * draws - 1
         first = self._first_tokens(places).expand_as(positions)
-        shift = uniform(config.global_shift).gather(1, first)
-        scale = uniform(math.log(config.max_scale)).gather(1, first).exp()
-        local = uniform(config.position_scale * config.local_shift)
+        shift = (share_of_text * config.global_shift).gather(1, first)
+        scale = (share_of_scale * math.log(config.max_scale)).gather(1, first).exp()
+        local = share_of_token * (config.position_scale * config.local_shift)
         return (positions + shift + local) * scale
 
     @override

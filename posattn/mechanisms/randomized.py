@@ -41,6 +41,7 @@ from posattn.mechanisms.base import (
     Traits,
     mechanisms,
 )
+from posattn.mechanisms.chance import random_subsets
 from posattn.mechanisms.wrapper import Wrapper, WrapperConfig
 
 
@@ -120,15 +121,11 @@ class Randomized(Wrapper[RandomizedConfig]):
         positions, limit = places.positions, self.config.max_position
         lengths = places.lengths.expand_as(positions)
         self._check(lengths)
-        generator = torch.Generator().manual_seed(places.seed)
-        # rank[v] is when value v is drawn: a text of n tokens has the values of ranks below n
-        rank = torch.randperm(limit, generator=generator).to(positions.device)
-        counts, row = lengths.unique(return_inverse=True)
-        is_drawn = rank[None] < counts[:, None]
-        values = torch.arange(limit, device=positions.device).where(is_drawn, limit).sort(1).values
-        return values[row, positions.clamp(min=0)].masked_fill(positions < 0, -1)
+        return random_subsets(places.seed_tensor, positions, lengths, limit)
 
     def _check(self, lengths: Int[Tensor, "#batch #length"]) -> None:
+        if torch.compiler.is_compiling():
+            return  # no value is looked at; a position past the end is an error of the look-up
         longest = int(lengths.max()) if lengths.numel() else 0
         if longest > self.config.max_position:
             raise IncompatibleParts(

@@ -33,17 +33,20 @@ class CheckedRecipe:
         return " and ".join(self.backends)
 
 
-def check_recipe(recipe: Recipe, vocab_size: int | None = None) -> CheckedRecipe:
+def check_recipe(
+    recipe: Recipe, vocab_size: int | None = None, *, resumed: bool = False
+) -> CheckedRecipe:
     """Return the model's counts and backends; raise `BackendRefusal` with reasons if it cannot run.
 
     The backends are asked on this machine, on the device and in the precision that training would use.
     Raises `IncompatibleParts` if the encoder needs a relation for every text, which no corpus gives.
+    A run that is `resumed` needs the folder no more that its weights came from.
     """
     check_inputs(recipe)
     if recipe.train.compile:
         check_compiler(_device(recipe))
     model = build_on_meta(recipe, vocab_size)
-    if recipe.train.start is not None:
+    if recipe.train.start is not None and not resumed:
         check_start(model, recipe.train.start)
     ours = position_parameters(model)
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}

@@ -39,8 +39,16 @@ def compile_model(model: nn.Module, device: torch.device) -> Graphs:
 
 def check_compiler(device: torch.device) -> None:
     """Raise `IncompatibleParts` if nothing here can compile for the device."""
-    if device.type == "cpu" and not any(map(shutil.which, COMPILERS)):
+    if missing := missing_compiler(device):
         raise IncompatibleParts(
-            "train.compile is true, but torch.compile needs a C++ compiler for a CPU, and none of "
-            f"{', '.join(COMPILERS)} is here; install one, or set train.compile to false"
+            f"train.compile is true, but {missing}; install one, or set train.compile to false"
         )
+
+
+def missing_compiler(device: torch.device) -> str:
+    """Return why nothing here can compile for the device; empty if something can."""
+    if device.type != "cpu" or any(map(shutil.which, COMPILERS)):
+        return ""
+    return (
+        f"torch.compile needs a C++ compiler for a CPU, and none of {', '.join(COMPILERS)} is here"
+    )

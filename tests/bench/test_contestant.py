@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from posattn.bench.contestant import Contestant
+from posattn.bench.inputs import Inputs
 
 from .tiny import SIZE, made
 
@@ -36,7 +37,7 @@ def contestant(function, stage="inference"):
 
 
 def test_work_that_goes_on_after_the_call_returns_is_in_the_time():
-    ids = torch.ones(1, 4, dtype=torch.long)
+    ids = Inputs(torch.ones(1, 4, dtype=torch.long), None)
     assert contestant(late).timed(ids) >= 0.02
 
 
@@ -51,7 +52,7 @@ def test_a_training_step_has_its_backward_pass_in_the_time():
             time.sleep(0.02)
             return gradient
 
-    ids = torch.ones(1, 4, dtype=torch.long)
+    ids = Inputs(torch.ones(1, 4, dtype=torch.long), None)
     slow = contestant(Slow.apply, "training")
     assert slow.timed(ids) >= 0.02
     assert slow.model.weight.grad is not None
@@ -71,5 +72,19 @@ def test_products_are_in_the_precision_asked_for(precision, dtype):
     one = Contestant(
         made("made", product)(), SIZE, "inference", torch.device("cpu"), precision=precision
     )
-    one.timed(torch.ones(1, 4, dtype=torch.long))
+    one.timed(Inputs(torch.ones(1, 4, dtype=torch.long), None))
     assert seen == [dtype]
+
+
+@pytest.mark.parametrize("stage", ["inference", "training"])
+def test_what_is_at_padding_is_neither_compared_nor_learned_from(stage):
+    ids = torch.tensor([[3, 4, 5], [6, 7, 7]])
+    visible = torch.tensor([[True, True, True], [True, False, False]])
+    one = contestant(lambda states: states, stage)
+    inputs = Inputs(ids, visible)
+    table = one.model.weight
+    assert torch.equal(one.states(inputs), table[torch.tensor([3, 4, 5, 6])])
+    one.timed(inputs)
+    if stage == "training":
+        assert table.grad[7].abs().max() == 0
+        assert table.grad[6].abs().max() > 0

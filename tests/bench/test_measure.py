@@ -3,12 +3,14 @@
 import json
 
 import pytest
+import torch
 from pydantic import ValidationError
 
 from posattn.bench import load_result, presets, run_bench
-from posattn.bench.measure import Bench
+from posattn.bench.entrant import Ours
+from posattn.bench.measure import Bench, OwnFault
 from posattn.bench.memory import MemoryTask, peak_memory
-from posattn.bench.plan import BenchPlan, Cell, Target
+from posattn.bench.plan import BenchPlan, Cell, Mixed, Target
 from posattn.bench.subjects import Subject, subject
 from posattn.errors import IncompatibleParts, PosattnError, UnknownName
 
@@ -93,6 +95,93 @@ def test_a_rival_that_fails_leaves_the_others_alone(monkeypatch, tmp_path):
     assert [one.name for one in case.contestants] == ["posattn (auto)", "working"]
 
 
+def failing_ours(monkeypatch, error):
+    def fail(entrant, model, ids, visible=None):
+        raise error
+
+    monkeypatch.setattr(Ours, "states", fail)
+    with_rivals(monkeypatch, made("working", lambda states: states))
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (PosattnError("not on this machine"), "not on this machine"),
+        (torch.OutOfMemoryError("too small"), "OutOfMemoryError: too small"),
+    ],
+    ids=["refusal", "memory"],
+)
+def test_a_refusal_of_ours_is_noted(monkeypatch, tmp_path, error, text):
+    failing_ours(monkeypatch, error)
+    case = run_bench(plan(subjects=("rope",)), tmp_path, quiet).cases[0]
+    assert case.refused == {"posattn (auto)": text}
+
+
+def test_a_fault_of_ours_is_raised(monkeypatch, tmp_path):
+    failing_ours(monkeypatch, RuntimeError("a mistake"))
+    with pytest.raises(RuntimeError, match="a mistake"):
+        run_bench(plan(subjects=("rope",)), tmp_path, quiet)
+
+
+def test_ours_is_compiled_where_it_can_be_and_the_reason_is_noted_where_not(monkeypatch):
+    bench = Bench(plan(subjects=("rope",), compiled=True), quiet)
+    plain, unpad = Ours(subject("rope").options, "auto"), Ours(dict, "auto", unpad=True)
+    refused = {}
+    monkeypatch.setattr("posattn.bench.entrant.missing_compiler", lambda device: "")
+    assert bench._forms(plain, refused) == (False, True)
+    assert refused == {}
+    assert bench._forms(unpad, refused) == (False,)
+    assert "values of each batch" in refused.pop("posattn (auto, unpad), compiled")
+    monkeypatch.setattr("posattn.bench.entrant.missing_compiler", lambda device: "no compiler")
+    assert bench._forms(plain, refused) == (False,)
+    assert refused == {"posattn (auto), compiled": "no compiler"}
+
+
+def test_ours_on_two_backends_that_are_not_one_function_are_a_fault(monkeypatch, tmp_path):
+    states = Ours.states
+
+    def other(entrant, model, ids, visible=None):
+        return states(entrant, model, ids, visible) + (entrant.backend == "eager")
+
+    monkeypatch.setattr(Ours, "states", other)
+    wanted = plan(subjects=("rope",), backends=("sdpa", "eager"), rivals=False)
+    with pytest.raises(OwnFault, match=r"posattn \(eager\): its states differ by"):
+        run_bench(wanted, tmp_path, quiet)
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """Texts of mixed length beside whole rows, with rivals that take padding and one that does not."""
+    texts = {"batch_size": 8, "length": 30, "mixed": Mixed(median=6)}
+    cells = (Cell(batch_size=2, length=8), Cell(**texts), Cell(**texts, stage="training"))
+    wanted = plan(subjects=("rope", "disentangled"), cells=cells)
+    return run_bench(wanted, tmp_path_factory.mktemp("bench"), quiet)
+
+
+def test_texts_of_mixed_length_are_measured_padded_and_without_padding(mixed):
+    padded, unpad = "posattn (auto)", "posattn (auto, unpad)"
+    for case in mixed.cases:
+        names = [one.name for one in case.contestants]
+        if case.cell.mixed is None:
+            assert unpad not in names
+            continue
+        assert names[0] == padded
+        assert unpad in names
+        assert case.reference().name == padded
+        assert "posattn none (auto)" not in names
+        assert max(one.difference for one in case.contestants) <= 1e-4
+    assert mixed.cases[1].get("transformers RoFormer") is not None
+    reason = mixed.cases[-1].refused.get("disentangled-flash", "assume_unpadded")
+    assert "assume_unpadded" in reason or "not installed" in reason
+
+
+def test_the_lengths_that_were_drawn_are_among_the_conditions(mixed):
+    whole, texts = mixed.conditions["input"].split("; ")
+    assert whole == "random tokens without padding"
+    assert texts.startswith("8 texts of 4 to ")
+    assert "log-normal, median 6, sigma 0.7, 4 to 30" in texts
+
+
 def test_ctrl_c_keeps_the_whole_rounds_that_there_are(monkeypatch, tmp_path):
     calls = []
 
@@ -140,6 +229,9 @@ def test_a_preset_can_be_measured_here(name):
     wanted = presets.get(name)()
     assert Bench(wanted, quiet).names
     assert wanted.command == f"posattn bench --preset {name}"
+    if name == "unpad":
+        assert {target.at_least for target in wanted.targets} == {1.8}
+        assert all(cell.mixed is not None for cell in wanted.cells)
     cells = [cell for cell in wanted.cells if wanted.measures_memory_of(cell)]
     assert {cell.length for cell in cells} == {max(cell.length for cell in wanted.cells)}
 
@@ -153,5 +245,7 @@ def test_a_plan_that_cannot_be_measured_is_refused_at_once(tmp_path):
         run_bench(plan(device="cuda"), tmp_path, quiet)
     with pytest.raises(ValidationError, match="no multiple of num_heads"):
         BenchPlan(size={"hidden_size": 10, "num_heads": 3})
+    with pytest.raises(ValidationError, match="at least 4 tokens, and length 3 is the most"):
+        Cell(batch_size=1, length=3, mixed=Mixed())
     with pytest.raises(ValidationError, match="unknown backend 'sdap'"):
         run_bench(plan(subjects=("rope",), backends=("sdap",)), tmp_path, quiet)

@@ -1,7 +1,7 @@
 """Tables and page: what a number means stands beside it, and what was missed is said."""
 
 from posattn.bench.page import conditions, write_page
-from posattn.bench.plan import Cell, Target
+from posattn.bench.plan import Cell, Mixed, Target
 from posattn.bench.results import BenchResult, Case, Measured
 from posattn.bench.tables import case_tables, target_table
 
@@ -69,10 +69,34 @@ def test_an_interrupted_benchmark_says_so():
 
 
 def test_several_results_make_one_page(tmp_path):
-    page = write_page([result(), result(plan=plan(name="second"))], tmp_path).read_text()
-    assert page.index("## custom") < page.index("## second")
+    again = result(plan=plan())  # measured under the same name
+    page = write_page([result(), result(plan=plan(name="second")), again], tmp_path).read_text()
+    order = ("\n## custom\n", "\n## second\n", "\n## custom-2\n")
+    assert sorted(order, key=page.index) == list(order)
     assert page.count("| met |") == 1
     assert {path.name for path in (tmp_path / "performance").iterdir()} == {
         "custom-rope-inference.svg",
         "second-rope-inference.svg",
+        "custom-2-rope-inference.svg",
     }
+
+
+def test_texts_of_mixed_length_have_a_table_and_a_figure_of_their_own(tmp_path):
+    (whole,) = result().cases
+    cell = CELL.model_copy(update={"mixed": Mixed()})
+    names = ("posattn (auto)", "posattn (auto, unpad)", "other")
+    times = zip(names, (0.030, 0.010, 0.060), strict=True)
+    contestants = tuple(measured(name, [seconds] * 3) for name, seconds in times)
+    case = whole.model_copy(update={"cell": cell, "contestants": contestants})
+    target = Target(subject="rope", cell=cell, against="posattn (auto)", at_least=1.8)
+    both = result(cases=(whole, case), plan=plan(targets=(target,)))
+    tables = case_tables(both.cases)
+    assert tables[1].caption == "rope (RoFormer), inference, texts of mixed length"
+    assert [row[0] for row in tables[1].rows] == ["(2, up to 8)"] * 3
+    assert [row[5] for row in tables[1].rows] == ["1.00", "3.00", "0.50"]
+    assert target_table(both).rows[0][1:] == [
+        "inference (2, up to 8)", "posattn (auto)", "1.80", "3.00", "met",
+    ]  # fmt: skip
+    write_page([both], tmp_path)
+    figures = {path.name for path in (tmp_path / "performance").iterdir()}
+    assert figures == {"custom-rope-inference.svg", "custom-rope-inference-mixed.svg"}

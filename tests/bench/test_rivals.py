@@ -7,6 +7,7 @@ import torch
 
 from posattn.bench.contestant import Contestant
 from posattn.bench.entrant import Ours, share_weights
+from posattn.bench.inputs import Inputs
 from posattn.bench.measure import TOLERANCE
 from posattn.bench.plan import ModelSize
 from posattn.bench.subjects import subject, subjects
@@ -31,7 +32,7 @@ def label(value):
     return value if isinstance(value, str) else value.name
 
 
-def states_of_both(name, rival, change=None, length=12):
+def states_of_both(name, rival, change=None, length=12, visible=None):
     ours = Ours(subject(name).options, "auto")
     both = [Contestant(one, THREE_LAYERS, "inference", CPU) for one in (ours, rival())]
     weights = ours.weights(both[0].model)
@@ -42,12 +43,22 @@ def states_of_both(name, rival, change=None, length=12):
             change(weights)
     ids = (torch.arange(2 * length) % 29 + 3).view(2, length)
     both[1].entrant.prepare(both[1].model, length)
-    return [one.states(ids) for one in both]
+    return [one.states(Inputs(ids, visible)) for one in both]
 
 
 @pytest.mark.parametrize(("name", "rival"), PAIRS, ids=label)
 def test_the_same_weights_give_the_same_states(name, rival):
     ours, theirs = states_of_both(name, rival)
+    torch.testing.assert_close(theirs, ours, rtol=0, atol=TOLERANCE["float32"])
+
+
+@pytest.mark.parametrize(
+    ("name", "rival"), [pair for pair in PAIRS if not pair[1].no_padding], ids=label
+)
+def test_with_padding_the_states_of_real_tokens_are_the_same(name, rival):
+    visible = torch.arange(12)[None] < torch.tensor([[12], [7]])
+    ours, theirs = states_of_both(name, rival, visible=visible)
+    assert ours.shape[0] == 19
     torch.testing.assert_close(theirs, ours, rtol=0, atol=TOLERANCE["float32"])
 
 

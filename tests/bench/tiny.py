@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from posattn.bench.entrant import Ids, Rival, States, Weights
+from posattn.bench.entrant import Rival, States, Weights
+from posattn.bench.inputs import Ids, Visible
 from posattn.bench.plan import BenchPlan, Cell, ModelSize, Stage
 
 SIZE = ModelSize(hidden_size=32, num_heads=2, num_layers=1, intermediate_size=64, vocab_size=32)
@@ -30,7 +31,7 @@ class Made(Rival):
     def weights(self, model: nn.Module) -> Weights:
         return {}
 
-    def states(self, model: nn.Module, ids: Ids) -> States:
+    def states(self, model: nn.Module, ids: Ids, visible: Visible | None = None) -> States:
         return type(self).function(model(ids))
 
 

@@ -80,6 +80,31 @@ def test_options_multiply_and_leave_the_rest_of_the_preset_alone(
 
 
 @pytest.mark.parametrize(
+    ("options", "mixed", "name"),
+    [
+        (("--preset", "quick", "--length", "16", "--mixed"), True, "quick-custom"),
+        (("--preset", "unpad", "--batch", "4"), True, "unpad-custom"),
+        (("--preset", "unpad", "--full"), False, "unpad-custom"),
+        (("--preset", "unpad", "--threads", "2", "--mixed"), True, "unpad"),
+    ],
+)
+def test_texts_of_mixed_length_are_a_switch(
+    monkeypatch, posattn_command, tmp_path, options, mixed, name
+):
+    plans = []
+
+    def note(plan, out, say):
+        plans.append(plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("posattn.bench.run_bench", note)
+    posattn_command("bench", *options, "--out", tmp_path)
+    assert {cell.mixed is not None for cell in plans[0].cells} == {mixed}
+    assert plans[0].name == name
+    assert plans[0].command == " ".join(["posattn bench", *options])
+
+
+@pytest.mark.parametrize(
     ("options", "text"),
     [
         (("--preset", "cpu"), "unknown bench preset 'cpu'"),

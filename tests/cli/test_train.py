@@ -73,6 +73,29 @@ def test_a_bad_recipe_leaves_no_run_folder(posattn_command, tiny, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_backend_that_refuses_is_told_before_the_run_begins(posattn_command, tiny, tmp_path):
+    wanted = ("encoder.backend=triton", "encoder.mechanism=disentangled", "train.device=cpu")
+    given = [word for one in wanted for word in ("--set", one)]
+    code, out, err = posattn_command("train", tiny, "--out", tmp_path / "run", *given)
+    assert (code, out) == (2, "")
+    assert "Error: " in err
+    assert "triton" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_weights_came_from_is_needed_to_begin_and_not_to_resume(
+    posattn_command, ending, tiny, tmp_path
+):
+    ending("finished")
+    start = tmp_path / "elsewhere"
+    given = ("train", tiny, "--set", f"train.start={{path: {start}}}", "--out", tmp_path / "run")
+    code, _, err = posattn_command(*given, "--resume")
+    assert code != 0
+    assert str(start) in err
+    (tmp_path / "run").mkdir()
+    assert posattn_command(*given, "--resume")[0] == 0
+
+
 def test_a_recipe_is_trained_and_a_second_run_into_the_folder_is_refused(
     posattn_command, tiny, tmp_path
 ):

@@ -130,6 +130,9 @@ def test_other_threads_are_caught_and_the_backend_is_stated() -> None:
     assert "threads" in found.detail
     backend = finding(study(), "the backend that computed attention is recorded")
     assert backend.detail == "learned: eager, rope: eager"
+    compiled = [replace(run, status={**run.status, "graphs": 2}) for run in study()]
+    stated = finding(compiled, "the backend that computed attention is recorded").detail
+    assert stated.startswith("learned: eager in 2 compiled graph(s), rope")
     trained = study(attention={"asked": "auto", "computed": ["flex", "sdpa"]})[-1]
     assert trained.backend == "flex and sdpa (in evaluation eager)"
 

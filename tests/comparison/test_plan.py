@@ -30,9 +30,14 @@ def test_every_run_has_its_seed_in_init_and_data() -> None:
 
 
 def test_an_arm_lies_over_what_all_share_and_that_over_the_base() -> None:
-    arms = {arm.name: arm.recipe for arm in plan("arms.rope.train.batch_size=4", "varies=[train]",
-                                                 "arms.rope.encoder.mechanism.base=500",
-                                                 "declared={encoder.mechanism: x}").arms}  # fmt: skip
+    changed = plan(
+        "arms.rope.train.batch_size=4",
+        "varies=[train]",
+        "arms.rope.encoder.mechanism.base=500",
+        "declared={encoder.mechanism: x}",
+        "confounded=two things at once, to see both",
+    )
+    arms = {arm.name: arm.recipe for arm in changed.arms}
     assert arms["rope"].train.batch_size == 4
     assert arms["learned"].train.batch_size == 8
     assert arms["rope"].train.steps == 20
@@ -57,9 +62,9 @@ def test_an_undeclared_difference_stops_the_study_and_is_printed() -> None:
 
 
 def test_a_declared_difference_passes_with_its_reason_first() -> None:
-    declared = plan("arms.rope.train.learning_rate=0.1", "declared={train.learning_rate: tuned}")
+    declared = plan("arms.rope.decoder.name=emd", "declared={decoder: both at once}")
     assert declared.control[0].expected
-    assert "tuned" in declared.control[0].detail
+    assert "both at once" in declared.control[0].detail
 
 
 def test_a_misspelt_declaration_is_refused_with_what_there_is() -> None:

@@ -46,7 +46,7 @@ def test_sinusoids_rotation_and_penalty_in_one_layer_equal_their_sum_by_hand() -
     made = model(["sinusoidal", "rope", "alibi"], embedding_norm=False).double()
     tokens = ids(1, LENGTH)
     terms = made.score_terms(tokens)[0]
-    assert list(terms) == ["content", "distance"]
+    assert list(terms) == ["content", "rotation", "distance"]
     attention = made.encoder.layers[0].attention
     table = made.encoder.tokens.weight
     states = [table[token] + sinusoid(place) for place, token in enumerate(tokens[0])]
@@ -59,13 +59,16 @@ def test_sinusoids_rotation_and_penalty_in_one_layer_equal_their_sum_by_hand() -
             query = query_proj.weight[rows] @ states[i] + query_proj.bias[rows]
             for j in range(LENGTH):
                 key = key_proj.weight[rows] @ states[j] + key_proj.bias[rows]
-                content = turned(query, i) @ turned(key, j) / math.sqrt(width)
+                content = query @ key / math.sqrt(width)
+                rotated = turned(query, i) @ turned(key, j) / math.sqrt(width)
                 penalty = -(2.0 ** (-4 * (head + 1))) * abs(i - j)
                 torch.testing.assert_close(
                     terms["content"][0, head, i, j], content, rtol=1e-10, atol=1e-10
                 )
+                rotation = terms["rotation"][0, head, i, j]
+                torch.testing.assert_close(rotation, rotated - content, rtol=1e-10, atol=1e-10)
                 assert float(terms["distance"][0, head, i, j]) == pytest.approx(penalty)
-                logits[head, i, j] = content + penalty
+                logits[head, i, j] = rotated + penalty
     probs = probabilities(calls_of(made, tokens)[0])[0]
     torch.testing.assert_close(probs, logits.softmax(-1), rtol=1e-8, atol=1e-10)
 

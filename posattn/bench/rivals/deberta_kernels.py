@@ -19,6 +19,9 @@ class DisentangledFlash(DebertaV3):
 
     name = "disentangled-flash"
     library = "disentangled-flash"
+    no_padding = (
+        "it is built with assume_unpadded here, the fastest way it has, and that takes no padding"
+    )
     package = "disentangled_flash"
 
     @override

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 from typing_extensions import override
 
-from posattn.bench.entrant import Ids, Rival, States, Weights, renamed
+from posattn.bench.entrant import Rival, States, Weights, renamed
+from posattn.bench.inputs import Ids, Visible
 from posattn.bench.plan import ModelSize, Stage
 
 BERT_NAMES = {
@@ -65,6 +66,7 @@ class TransformersEncoder(Rival):
     package = "transformers"
     attention: ClassVar[str] = "eager"
     names: ClassVar[Mapping[str, str]] = BERT_NAMES
+    more: ClassVar[Mapping[str, Any]] = {}  # what its forward is told beside the tokens
 
     @abstractmethod
     def make(self, transformers: Any, size: ModelSize) -> nn.Module:
@@ -81,8 +83,9 @@ class TransformersEncoder(Rival):
         return renamed(model, self.names)
 
     @override
-    def states(self, model: nn.Module, ids: Ids) -> States:
-        return model(ids).last_hidden_state
+    def states(self, model: nn.Module, ids: Ids, visible: Visible | None = None) -> States:
+        mask = {} if visible is None else {"attention_mask": visible.long()}
+        return model(ids, **mask, **self.more).last_hidden_state
 
     @override
     def runs_on(self, model: nn.Module) -> str:
@@ -216,6 +219,7 @@ class XLNet(TransformersEncoder):
     """XLNetModel in both directions without memory, which has eager attention only."""
 
     name = "transformers XLNet"
+    more: ClassVar[Mapping[str, Any]] = {"use_mems": False}
 
     @override
     def make(self, transformers: Any, size: ModelSize) -> nn.Module:
@@ -246,7 +250,3 @@ class XLNet(TransformersEncoder):
                     source = found[f"layer.{index}.ff.{inner}.{end}"]
                     found[f"layers.{index}.feed_forward.{name}_proj.{end}"] = source
         return found
-
-    @override
-    def states(self, model: nn.Module, ids: Ids) -> States:
-        return model(ids, use_mems=False).last_hidden_state

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 from typing_extensions import override
 
-from posattn.bench.entrant import Ids, Rival, States, Weights
+from posattn.bench.entrant import Rival, States, Weights
+from posattn.bench.inputs import Ids, Visible
 from posattn.bench.plan import ModelSize, Stage
 
 LETTERS = {"q": "query", "k": "key", "v": "value", "out": "output"}
@@ -60,8 +61,8 @@ class XTransformersEncoder(Rival):
         return found
 
     @override
-    def states(self, model: Any, ids: Ids) -> States:
-        return model["layers"](model["tokens"](ids))
+    def states(self, model: Any, ids: Ids, visible: Visible | None = None) -> States:
+        return model["layers"](model["tokens"](ids), mask=visible)
 
     @override
     def runs_on(self, model: nn.Module) -> str:

@@ -54,6 +54,17 @@ class EffectPart(Part):
     judgement: Judgement
 
 
+class ConfoundsPart(Part):
+    """What the arms mix: the aspects in which an arm differs, with the declared reason, and sentences.
+
+    `mixed` names parts of the architecture that only ever differ together.
+    """
+
+    reason: str | None = None
+    arms: dict[str, list[str]] = Field(default_factory=dict)
+    mixed: list[str] = Field(default_factory=list)
+
+
 class DepthControlPart(Part):
     """An arm with the mask decoder minus its control of depth, on the primary score."""
 

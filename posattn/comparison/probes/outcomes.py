@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from posattn.comparison.probes.base import accuracy_at
 from posattn.comparison.results_schema import (
+    AccuracyAtLength,
     PredictionOutcome,
     ProbeInfo,
     RunResult,
@@ -13,8 +14,13 @@ from posattn.comparison.statistics import fraction_interval
 from posattn.comparison.study_files import PlannedPrediction, RunFiles, StudyFiles
 
 
-def probe_outcome(files: StudyFiles, runs: Iterable[RunResult]) -> ProbeInfo | None:
-    """Return what the study's probe asks, with the share of solved runs of each arm."""
+def probe_outcome(
+    files: StudyFiles, runs: Iterable[RunResult], length: int | None
+) -> ProbeInfo | None:
+    """Return what the study's probe asks, with the share of solved runs of each arm.
+
+    `length` is that of rows in training.
+    """
     planned = files.plan.probe
     if planned is None:
         return None
@@ -41,7 +47,23 @@ def probe_outcome(files: StudyFiles, runs: Iterable[RunResult]) -> ProbeInfo | N
         solved=planned.solved,
         score=planned.score,
         arms=arms,
+        lengths=_by_length(files, length),
     )
+
+
+def _by_length(files: StudyFiles, trained: int | None) -> list[AccuracyAtLength]:
+    """Return the accuracies at every length that a run was evaluated at, arm after arm."""
+    found: dict[tuple[str, int], dict[int, float | None]] = {}
+    for run in files.runs:
+        lengths = run.evaluations.length if run.evaluations else None
+        if lengths is None or lengths.accuracy is None or not trained:
+            continue
+        for length, accuracy in zip(lengths.lengths, lengths.accuracy, strict=True):
+            found.setdefault((run.arm, length), {})[run.seed] = accuracy
+    return [
+        AccuracyAtLength(arm=arm, length=length, multiple=length // (trained or 1), values=values)
+        for (arm, length), values in found.items()
+    ]
 
 
 def prediction_outcomes(

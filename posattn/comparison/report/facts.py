@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from posattn.comparison import wording
+from posattn.comparison.report.compute import compute_table
 from posattn.comparison.results_schema import (
     ArmResult,
     ControlResult,
@@ -29,7 +30,7 @@ MEBIBYTE = 2**20
 def fact_sections(results: Results, folder: str) -> list[Section]:
     """Return the sections on cost, control, arms, data, environment, limits and reproduction."""
     sections = [
-        Section("cost", "Speed, memory, size", _cost(results)),
+        Section("cost", "Speed, memory, size", [*_cost(results), compute_table(results)]),
         Section("control", "Control", _control(results)),
         Section("arms", "Arms", _arms(results)),
         Section("data", "Data", _facts(results.data, "data.json", "What is known of the text")),

@@ -19,6 +19,8 @@ def prediction_sections(results: Results) -> list[Section]:
     if results.predictions:
         blocks.append(_outcomes(results.predictions))
     blocks.append(_solved(results.probe))
+    if results.probe.lengths:
+        blocks.append(_by_length(results.probe))
     return [Section("predictions", "What the maths predicts", blocks)]
 
 
@@ -76,6 +78,17 @@ def _solved(probe: ProbeInfo) -> Table:
     )
     columns = [*words("arm"), *numbers("solved", "runs started or planned", "95 % interval")]
     return Table("Share of runs that solved it", columns, rows, note)
+
+
+def _by_length(probe: ProbeInfo) -> Table:
+    lengths = sorted({item.length for item in probe.lengths})
+    cells = {(item.arm, item.length): item.values.values() for item in probe.lengths}
+    rows = [
+        [arm, *(", ".join(map(_number, cells.get((arm, length), []))) for length in lengths)]
+        for arm in dict.fromkeys(item.arm for item in probe.lengths)
+    ]
+    note = "One number for each seed. A dash: the arm does not take this length."
+    return Table("Accuracy by length", [*words("arm"), *numbers(*map(str, lengths))], rows, note)
 
 
 def _share(share: SolvedShare) -> list[str]:

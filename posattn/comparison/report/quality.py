@@ -212,17 +212,18 @@ def _is_against(contrast: Contrast, metric: str, arm: str, baseline: str) -> boo
 
 
 def _runs(results: Results) -> Table:
-    metric = results.primary
-    rows = []
+    metric, rows = results.primary, []
+    compiled = any(run.graphs is not None for run in results.runs)
     for run in results.runs:
         score = run.scores[metric.name]
         seconds = wording.number(run.seconds, 0)
         row = [run.arm, str(run.seed), run.state, wording.count(run.step)]
         row += [wording.large(run.tokens), seconds, wording.score(metric, score.value)]
-        rows.append([*row, run.reason or score.reason or "", run.folder])
+        graphs = [wording.NONE if run.graphs is None else str(run.graphs)] if compiled else []
+        rows.append([*row, *graphs, run.reason or score.reason or "", run.folder])
     numbered = list(enumerate(results.runs))
     pages = {(n, 1): f"{arm_page(run.arm)}#{run_id(run.arm, run.seed)}" for n, run in numbered}
-    titles = ("step", "tokens", "seconds", metric.label)
+    titles = ["step", "tokens", "seconds", metric.label, *(["graphs compiled"] if compiled else [])]
     columns = [*words("arm"), *numbers("seed"), *words("state"), *numbers(*titles)]
     finished = f"{results.study.runs_finished} of {results.study.runs_planned} finished"
     return Table(
@@ -231,7 +232,8 @@ def _runs(results: Results) -> Table:
         rows,
         folded=f"Every run ({finished})",
         name="runs",
-        links=pages | {(n, 8): file_target(f"{run.folder}/") for n, run in numbered if run.files},
+        links=pages
+        | {(n, 8 + compiled): file_target(f"{run.folder}/") for n, run in numbered if run.files},
         row_ids={n: run_id(run.arm, run.seed) for n, run in numbered},
     )
 

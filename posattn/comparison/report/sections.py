@@ -6,6 +6,8 @@ from posattn.comparison.report.facts import fact_sections
 from posattn.comparison.report.inside import inside_sections
 from posattn.comparison.report.predictions import prediction_sections
 from posattn.comparison.report.quality import quality_sections
+from posattn.comparison.report.standards import standard_sections
+from posattn.comparison.report.tuning import tuning_sections
 from posattn.comparison.results_schema import Results
 from posattn.figures import Figure
 from posattn.figures.blocks import Section
@@ -39,12 +41,14 @@ def study_sections(results: Results, figures: dict[str, Figure], folder: str) ->
     sections = [
         *prediction_sections(results),
         *quality_sections(results, figures),
-        *inside_sections(results, figures),
         *effect_sections(results, figures),
+        *inside_sections(results, figures),
         *fact_sections(results, folder),
         *budget_sections(results),
+        *tuning_sections(results, figures),
     ]
-    return in_order([section for section in sections if section.blocks])
+    shown = [section for section in sections if section.blocks]
+    return in_order([*shown, *standard_sections(results, shown)])
 
 
 def in_order(sections: list[Section]) -> list[Section]:

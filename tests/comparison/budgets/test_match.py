@@ -52,7 +52,7 @@ def test_tokens_are_equal_where_the_rows_of_a_step_differ():
     plan = match(
         "match=tokens",
         "arms.xl.train.batch_size=16",
-        "declared={train.batch_size: larger steps}",
+        "compensations={train.batch_size: larger steps}",
         text=TextCounts(50, 1600, 32.0),
     )
     steps = {name: recipe.train.steps for name, recipe in recipes_of(plan).items()}

@@ -1,5 +1,6 @@
 """Effects as weights of arms, against explicit loops and against least squares."""
 
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -18,7 +19,7 @@ from posattn.comparison.factorial.weights import EffectWeights, effect_weights
 TWO = {"a": ("no", "yes"), "b": ("no", "yes"), "c": ("no", "yes")}
 
 
-def full(factors: dict[str, tuple[str, ...]]) -> Design:
+def full(factors: Mapping[str, tuple[str, ...]]) -> Design:
     return Design(factors, {cell_name(c): c for c in all_combinations(factors)}, {})
 
 
@@ -27,7 +28,7 @@ def scores_of(design: Design, seed: int = 0) -> dict[str, float]:
     return {arm: float(random.normal()) for arm in design.cells}
 
 
-def value(effect: EffectWeights, scores: dict[str, float]) -> float:
+def value(effect: EffectWeights, scores: Mapping[str, float]) -> float:
     return sum(weight * scores[arm] for arm, weight in effect.weights.items())
 
 

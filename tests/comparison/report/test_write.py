@@ -227,3 +227,17 @@ def test_markdown_escapes_only_what_would_be_markup():
     assert markdown_text("rope_2 [1.2, 1.3], p < 0.05") == "rope_2 [1.2, 1.3], p < 0.05"
     assert markdown_text("a|b *c* `d` <e>") == r"a\|b \*c\* \`d\` \<e>"
     assert markdown_text("_private_ [x](y)") == r"\_private\_ [x\](y)"
+
+
+def test_the_graphs_of_compiled_runs_stand_beside_them(tmp_path):
+    study = write_study(tmp_path / "compiled", arms=EIGHT_ARMS[:2])
+    plain = flat(write_report(study).markdown.read_text())
+    assert "graphs compiled" not in plain
+    status_file = study / "runs" / EIGHT_ARMS[0].name / "seed-0" / "status.json"
+    write_json(status_file, {**json.loads(status_file.read_text()), "graphs": 37})
+    written = write_report(study)
+    lines = [line for line in written.markdown.read_text().splitlines() if "| 37 |" in line]
+    assert [EIGHT_ARMS[0].name in line for line in lines] == [True]
+    assert "graphs compiled" in written.markdown.read_text()
+    runs = json.loads(written.results.read_text())["runs"]
+    assert [run["graphs"] for run in runs].count(None) == len(runs) - 1
