@@ -183,7 +183,8 @@ def test_training_continues_and_a_study_compares_with_the_unswapped(
     lines = [
         "name: swapped",
         f"base: {bert / 'recipe.yaml'}",
-        "varies: [encoder.mechanism, train.start]",
+        "varies: [encoder.mechanism]",
+        "compensations: {train.start: the weights that the swap left}",
         "arms:",
         "  as_it_was: {}",
         "  rope:",
