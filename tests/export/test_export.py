@@ -15,7 +15,7 @@ from posattn.export.graph import largest_difference, make_inputs
 from posattn.mechanisms.rope import RotaryPositions
 
 pytestmark = pytest.mark.compile
-OPTIONS = {"xpos": {"causal": True}, "alibi": {"variant": "halves"}}
+OPTIONS = {"alibi": {"variant": "halves"}}
 EXPORTED = ["none", "learned", "rope", "alibi", "t5", "disentangled", "transformer_xl", "shaw"]
 EXPORTED += ["cope", "fire"]  # tools/check_onnx.py has all the others too
 
