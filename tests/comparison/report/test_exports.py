@@ -3,8 +3,6 @@
 import csv
 import json
 import re
-import shutil
-import subprocess
 
 import pytest
 
@@ -50,18 +48,6 @@ def test_every_row_has_the_columns_that_are_declared(out, name):
     for rule in ("toprule", "midrule", "bottomrule"):
         assert f"\\{rule}" in text
     assert f"\\label{{tab:quick-{name}}}" in text
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
-def test_the_tables_compile(out, tmp_path):
-    for name in NAMES:
-        (tmp_path / f"{name}.tex").write_text((out / f"tables/{name}.tex").read_text())
-    inputs = "".join(f"\\input{{{name}}}" for name in NAMES)
-    main = f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}{inputs}\\end{{document}}"
-    (tmp_path / "main.tex").write_text(main)
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
 
 
 def test_the_csv_has_the_unrounded_numbers_of_results(out):
