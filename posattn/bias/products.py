@@ -1,5 +1,6 @@
 """A bias looked up by bucket in products of tokens with a table (DeBERTa, Shaw, Transformer-XL)."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
@@ -16,9 +17,48 @@ from posattn.shapes import KeyHeads, Logits, QueryHeads
 Table = Float[Tensor, "heads buckets head_dim"]
 
 
+class TableProducts(AttentionBias):
+    """Products of tokens with a table, looked up by bucket; what they are is said by their `scores`."""
+
+    table: Table
+
+    @property
+    @abstractmethod
+    def tokens(self) -> QueryHeads | KeyHeads:
+        """Return the tokens that are multiplied with the table."""
+
+    @abstractmethod
+    def scores(self) -> QueryScores | KeyScores:
+        """Return the scores of every token for every bucket."""
+
+    @override
+    def parts(self) -> tuple[AttentionBias, ...]:
+        return (self.scores(),)
+
+    @override
+    def factored(self) -> tuple[AttentionBias, ...]:
+        return (self,)
+
+    @override
+    def learns(self) -> bool:
+        return self.tokens.requires_grad or self.table.requires_grad
+
+    @override
+    def materialize(self) -> Logits:
+        return self.scores().materialize()
+
+    @override
+    def terms(self) -> Mapping[str, Logits]:
+        return self.scores().terms()
+
+    @override
+    def score_mod(self) -> ScoreMod:
+        return self.scores().score_mod()
+
+
 @final
 @dataclass(frozen=True)
-class QueryProducts(AttentionBias):
+class QueryProducts(TableProducts):
     """`bias[b, h, i, j] = query[b, h, i] . table[h, bucket[b, i, j]]`: `QueryScores` not multiplied yet."""
 
     name: str
@@ -26,38 +66,19 @@ class QueryProducts(AttentionBias):
     table: Table
     bucket: Relation
 
+    @property
+    @override
+    def tokens(self) -> QueryHeads:
+        return self.query
+
+    @override
     def scores(self) -> QueryScores:
-        """Return the scores of every query for every bucket."""
         return QueryScores(self.name, self.query @ self.table.mT, self.bucket)
-
-    @override
-    def parts(self) -> tuple[AttentionBias, ...]:
-        return (self.scores(),)
-
-    @override
-    def factored(self) -> tuple[AttentionBias, ...]:
-        return (self,)
-
-    @override
-    def learns(self) -> bool:
-        return self.query.requires_grad or self.table.requires_grad
-
-    @override
-    def materialize(self) -> Logits:
-        return self.scores().materialize()
-
-    @override
-    def terms(self) -> Mapping[str, Logits]:
-        return self.scores().terms()
-
-    @override
-    def score_mod(self) -> ScoreMod:
-        return self.scores().score_mod()
 
 
 @final
 @dataclass(frozen=True)
-class KeyProducts(AttentionBias):
+class KeyProducts(TableProducts):
     """`bias[b, h, i, j] = key[b, h, j] . table[h, bucket[b, i, j]]`: `KeyScores` not multiplied yet."""
 
     name: str
@@ -65,33 +86,14 @@ class KeyProducts(AttentionBias):
     table: Table
     bucket: Relation
 
+    @property
+    @override
+    def tokens(self) -> KeyHeads:
+        return self.key
+
+    @override
     def scores(self) -> KeyScores:
-        """Return the scores of every key for every bucket."""
         return KeyScores(self.name, self.key @ self.table.mT, self.bucket)
-
-    @override
-    def parts(self) -> tuple[AttentionBias, ...]:
-        return (self.scores(),)
-
-    @override
-    def factored(self) -> tuple[AttentionBias, ...]:
-        return (self,)
-
-    @override
-    def learns(self) -> bool:
-        return self.key.requires_grad or self.table.requires_grad
-
-    @override
-    def materialize(self) -> Logits:
-        return self.scores().materialize()
-
-    @override
-    def terms(self) -> Mapping[str, Logits]:
-        return self.scores().terms()
-
-    @override
-    def score_mod(self) -> ScoreMod:
-        return self.scores().score_mod()
 
 
 def query_products(

@@ -31,7 +31,7 @@ class Shapes:
     def cells(self, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return all combinations; what is not given is as in the cells before."""
         if self.mixed is not None:
-            kept = next((cell["mixed"] for cell in before if cell["mixed"]), {})
+            kept: dict[str, Any] = next((cell["mixed"] for cell in before if cell["mixed"]), {})
             before = [{**cell, "mixed": kept if self.mixed else None} for cell in before]
         if not (self.length or self.batch or self.stage):
             return before

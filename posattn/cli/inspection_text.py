@@ -26,7 +26,9 @@ def draw(found: Inspection, heads: Sequence[int]) -> None:
     console.print(Text(" ".join(map(spelled, found.tokens)), style="dim"))
     for layer in found.layers:
         shown = [head for head in heads or range(layer.heads) if head < layer.heads]
+        console.print(Text(f"{layer.name}: share (size in logits)", style="bold"))
         console.print(_shares(layer, shown))
+        console.print(Text(f"{layer.name}: mean by distance, query minus key", style="bold"))
         console.print(_profile(layer, shown))
         for head in heads:
             _heat(console, layer, head, found.tokens)
@@ -35,10 +37,7 @@ def draw(found: Inspection, heads: Sequence[int]) -> None:
 
 
 def _shares(layer: Layer, heads: Sequence[int]) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title=f"{layer.name}: share (size in logits)",
-        title_justify="left",
-    )  # fmt: skip
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("head")
     for name in layer.shares:
         table.add_column(name, justify="right")
@@ -49,10 +48,7 @@ def _shares(layer: Layer, heads: Sequence[int]) -> Table:
 
 
 def _profile(layer: Layer, heads: Sequence[int]) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left",
-        title=f"{layer.name}: mean by distance, query minus key",
-    )  # fmt: skip
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("term")
     reached = next(iter(layer.profiles.values())).distances
     steps = [step for step in STEPS if step in reached]

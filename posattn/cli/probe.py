@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @app.command(
     epilog="Examples: posattn list probes | posattn probe offset rope | "
     "posattn probe twin_masks_hidden disentangled_emd --seeds 0,1,2 | "
+    "posattn probe shift rope --set 'probe.offsets=[1, 64]' | posattn probe attention_distance runs/mine | "
     "posattn probe pointed disentangled --set encoder.num_layers=1 --set probe.reach=5 --json. "
     "Exit codes: 0 trained and measured (whether predictions held is in what is printed), 2 bad probe or "
     "recipe, 5 some runs did not finish, 130 interrupted."
@@ -48,9 +49,21 @@ def probe(
 ) -> None:
     """Train a recipe's encoder and decoder on a probe; print accuracy, predictions, and what held.
 
+    shift, permutation, padding and attention_distance train nothing: they look at the recipe's first
+    weights, or at a run whose folder stands in place of the recipe.
+
     --set also takes options of the probe, such as probe.steps=100. Running the same command again
     continues where it was stopped.
     """
+    from posattn.comparison.evaluations.alone import alone_names
+
+    if name in alone_names():
+        from posattn.cli.probe_alone import probe_alone
+
+        if out is not None or seeds != "0":
+            raise RecipeError(f"'{name}' trains nothing, so it takes neither --seeds nor --out")
+        probe_alone(name, recipe, overrides, as_json=as_json)
+        return
     from posattn.cli.study_progress import study_progress
     from posattn.comparison.probe_study import probe_study, probe_summary
     from posattn.comparison.results import collect

@@ -5,6 +5,7 @@ from posattn.comparison.answer_named import gate_words, named_statements, verdic
 from posattn.comparison.design_answer import confounded, design_statements, mixed
 from posattn.comparison.results_schema import Contrast, Results, Statement
 from posattn.comparison.statistics import ALPHA, smallest_sign_flip_p
+from posattn.comparison.tuning_answer import tuning_statements
 
 CLAIM_SEEDS = 6
 MOST_RUNS = 6
@@ -24,7 +25,7 @@ def answer(results: Results) -> list[Statement]:
         statements += _not_compared(contrasts)
     else:
         statements += designed
-    statements += _groups(results)
+    statements += [*_groups(results), *tuning_statements(results)]
     return statements + _failures(results) + _seeds(results) + _scale(results)
 
 

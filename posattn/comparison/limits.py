@@ -5,6 +5,7 @@ from typing import Any
 from posattn.comparison import wording
 from posattn.comparison.results_schema import Results
 from posattn.comparison.study_files import StudyFiles
+from posattn.comparison.tuning.schema import values_in_words
 
 DESCRIPTIVE = (
     "Losses by length and by position, learning curves and all secondary scores are shown with "
@@ -16,7 +17,7 @@ def limits(results: Results, files: StudyFiles) -> list[str]:
     """Return one sentence or two per limit, the weightiest first."""
     found = [
         _training(results),
-        _learning_rates(files),
+        _tuned(results) or _learning_rates(files),
         _seeds(results),
         _detectable(results),
         _budgets(results),
@@ -41,6 +42,28 @@ def _training(results: Results) -> str:
         f"{wording.large(tokens)} tokens{passes}. Differences this early need not hold at the end of a "
         "long training, nor at a larger size; mechanisms that learn faster look better here."
     )
+
+
+def _tuned(results: Results) -> str:
+    """Say what tuning chose and on what, and which arms it left at the edge of the grid."""
+    tuning = results.tuning
+    if tuning is None:
+        return ""
+    chosen = "; ".join(f"{arm.arm} {values_in_words(arm.values)}" for arm in tuning.arms)
+    text = (
+        f"Tuning: {wording.listed(list(tuning.grid))} chosen for each arm from the same "
+        f"{wording.plural(tuning.trials_per_arm, 'trial')}, by {tuning.select_by} in the mean over "
+        f"{wording.plural(len(tuning.seeds), 'seed')} apart from those reported ({chosen}). Nothing "
+        "else was tuned. The choice saw the validation text that the scores are from, in all arms "
+        "alike."
+    )
+    edges = [arm.arm for arm in tuning.arms if not arm.tuned]
+    if edges:
+        text += (
+            f" {wording.listed(edges)}: best at the edge of the grid, which counts as not tuned; an "
+            "arm may look worse because the grid ends too early for it."
+        )
+    return text
 
 
 def _learning_rates(files: StudyFiles) -> str:

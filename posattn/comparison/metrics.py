@@ -1,8 +1,8 @@
 """The scores that a study can be judged by: their unit, and which direction is better."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Literal
 
 from posattn.admission import instance_check
@@ -31,15 +31,18 @@ class Metric:
         """Return the unit of a difference of two values."""
         return self.difference_unit or self.unit
 
+    def best(self, values: Sequence[float | None]) -> int | None:
+        """Return the index of the best value by the metric's direction, of equal ones the first.
 
-def best(values: Sequence[float | None], metric: Metric) -> int | None:
-    """Return the index of the best value in the metric's direction, the first of equal ones.
-
-    A value that is missing, not a number or infinite is never best; None where no other is there.
-    """
-    known = [i for i, value in enumerate(values) if value is not None and isfinite(value)]
-    sign = 1.0 if metric.better == "lower" else -1.0
-    return min(known, key=lambda index: sign * (values[index] or 0.0), default=None)
+        None and what is not finite is never best; without any other value the answer is None.
+        """
+        sign = 1.0 if self.better == "lower" else -1.0
+        known = [
+            (sign * value, index)
+            for index, value in enumerate(values)
+            if value is not None and math.isfinite(value)
+        ]
+        return min(known)[1] if known else None
 
 
 metrics: Registry[Metric] = Registry("metric", "posattn.metrics", instance_check(Metric))

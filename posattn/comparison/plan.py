@@ -125,10 +125,13 @@ class StudyPlan:
 
 
 def choices(study: Study) -> dict[str, Any]:
-    """Return how budgets are matched, where that is not by steps, as it stands in plan.json."""
-    if study.match == StepsMatch():
-        return {}
-    return {"match": study.match.model_dump(mode="json")}
+    """Return how arms are matched, if not by steps, and tuned, if they are, as in plan.json."""
+    found: dict[str, Any] = {}
+    if study.match != StepsMatch():
+        found["match"] = study.match.model_dump(mode="json")
+    if study.tuning is not None:
+        found["tuning"] = plain(study.tuning.model_dump(mode="json"))
+    return found
 
 
 def make_plan(study: Study, written: Study | None = None) -> StudyPlan:

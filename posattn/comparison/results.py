@@ -34,8 +34,10 @@ from posattn.comparison.study_files import (
     PlannedArm,
     RunFiles,
     StudyFiles,
+    read_json,
     read_study,
 )
+from posattn.comparison.tuning.schema import TuningInfo
 from posattn.comparison.verdicts import Scores, judge_study
 
 KNOWN_SECTIONS = {"validation", "length", "position", "size"}
@@ -78,6 +80,7 @@ def collect(out: Path) -> Results:
         predictions=prediction_outcomes(files, runs, train_length(files)),
         **_factorial(files, _scores(runs, primary.name, files), contrasts, primary),
         budget=account(files),
+        tuning=_tuning(out),
     )
     return found.model_copy(update={"answer": answer(found), "limits": limits(found, files)})
 
@@ -292,6 +295,14 @@ def _speed(files: StudyFiles) -> SpeedInfo | None:
         refused=files.speed.refused,
         file="speed.json",
     )
+
+
+def _tuning(out: Path) -> TuningInfo | None:
+    path = out / "tuning.json"
+    if not path.is_file():
+        return None
+    found: TuningInfo = read_json(path, TuningInfo)
+    return found
 
 
 def _notes(files: StudyFiles) -> list[str]:

@@ -15,6 +15,7 @@ from posattn.comparison.factorial.parts import (
 from posattn.comparison.inside_schema import Inside
 from posattn.comparison.results_part import Part
 from posattn.comparison.statistics import PairedDifference, Summary
+from posattn.comparison.tuning.schema import TuningInfo
 from posattn.comparison.verdicts import Judgement
 
 SCHEMA: Literal["posattn-results/1"] = "posattn-results/1"
@@ -354,6 +355,7 @@ class Results(Part):
     effects: list[EffectPart] = Field(default_factory=list)
     depth_controls: list[DepthControlPart] = Field(default_factory=list)
     budget: BudgetInfo | None = None
+    tuning: TuningInfo | None = None
 
     def arm(self, name: str) -> ArmResult:
         """Return the arm of this name."""

@@ -26,6 +26,7 @@ from posattn.comparison.progress import ProgressBoard, ShowProgress
 from posattn.comparison.run_evidence import RunEvidence, read_evidence
 from posattn.comparison.settle import Workshop, is_settled, settled
 from posattn.comparison.study import Study, load_study
+from posattn.comparison.tuning.tune import RunStudy
 from posattn.comparison.worker import Job
 from posattn.errors import StudyIncomplete
 from posattn.recipe.check import check_recipe
@@ -88,11 +89,30 @@ def run_study(
     folder = Path(out).absolute()
     check_out(folder)
     _check(plan, folder, is_final=is_settled(study))
-    with on_disk(folder), locked(folder, "this study"):
+    with on_disk(folder), locked(folder, "this study"), _workers(plan, folder, jobs, pool) as lent:
         if not is_settled(study):
-            plan = settled(plan, Workshop(folder, jobs, progress))
+            plan = settled(plan, Workshop(folder, progress), _runner(lent))
             _check(plan, folder, is_final=True)
-        return _StudyRun(plan, folder, jobs, progress, pool).execute()
+        return _StudyRun(plan, folder, jobs, progress, lent).execute()
+
+
+def _workers(
+    plan: StudyPlan, folder: Path, jobs: int | None, lent: WorkerPool | None
+) -> AbstractContextManager[WorkerPool | None]:
+    """Return the workers lent, or those that the trials and the runs of a tuned study share."""
+    if lent is not None or plan.study.tuning is None:
+        return nullcontext(lent)
+    size = default_jobs(plan) if jobs is None else jobs
+    return WorkerPool(size, threads=plan.threads, logs=folder / "workers", preload=PRELOAD)
+
+
+def _runner(pool: WorkerPool | None) -> RunStudy:
+    """Return how the study of a tuning's trials is run: as any study, by these workers."""
+
+    def run(study: Study, out: Path, show: ShowProgress | None) -> StudyResult:
+        return run_study(study, out, progress=show, pool=pool)
+
+    return run
 
 
 def _check(plan: StudyPlan, folder: Path, *, is_final: bool) -> None:

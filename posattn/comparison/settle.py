@@ -1,5 +1,6 @@
 """From a study as written to the study that is run: budgets matched, values tuned."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,36 +12,41 @@ from posattn.comparison.differences import describe, differences
 from posattn.comparison.plan import StudyPlan, choices, make_plan
 from posattn.comparison.progress import ProgressBoard, ShowProgress
 from posattn.comparison.study import Study
+from posattn.comparison.tuning.tune import RunStudy, tuned
 from posattn.errors import RecipeError
-from posattn.training.durable import read_json
+from posattn.training.durable import read_json, strict_json
 from posattn.training.text.prepare import prepare
 
 
 @dataclass(frozen=True)
 class Workshop:
-    """Where a study is settled, with how many processes, and who is told."""
+    """Where a study is settled, and who is told."""
 
     out: Path
-    jobs: int | None
     show: ShowProgress | None
 
 
 def is_settled(study: Study) -> bool:
     """Return whether the study is run as it is written."""
-    return isinstance(study.match, StepsMatch)
+    return isinstance(study.match, StepsMatch) and study.tuning is None
 
 
-def settled(plan: StudyPlan, shop: Workshop) -> StudyPlan:
-    """Return the plan with budgets matched, or the same plan where there is nothing to do.
+def settled(plan: StudyPlan, shop: Workshop, run: RunStudy) -> StudyPlan:
+    """Return the plan with budgets matched and then values tuned, or the same plan without either.
 
-    Raises `RecipeError` where that cannot be done, or the folder was begun with another `match`.
+    `run` runs the study of the trials. Raises `RecipeError` where that cannot be done, or the
+    folder was begun with other choices.
     """
     study = plan.study
     if is_settled(study):
         return plan
     check_same_choices(study, shop.out)
-    board = ProgressBoard(study.name, plan.runs, shop.show)
-    return make_plan(_matched(plan, shop, board), study)
+    if not isinstance(study.match, StepsMatch):
+        board = ProgressBoard(study.name, plan.runs, shop.show)
+        plan = make_plan(_matched(plan, shop, board), study)
+    if study.tuning is not None:
+        plan = make_plan(tuned(plan, shop.out, shop.show, run), study)
+    return plan
 
 
 def check_same_choices(study: Study, out: Path) -> None:
@@ -53,7 +59,7 @@ def check_same_choices(study: Study, out: Path) -> None:
     except ValueError:
         return  # the check of the whole plan says so
     there = {key: value for key, value in stored.items() if key in ("match", "tuning")}
-    found = differences(there, choices(study))
+    found = differences(there, json.loads(strict_json(choices(study))))
     if found:
         raise RecipeError(
             f"{out} holds runs of a study with other budgets:\n"

@@ -5,13 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
 
-from posattn.comparison.budgets.config import (
-    HELD,
-    LEFT_OVER_NEEDS,
-    SETS,
-    AnyMatch,
-    StepsMatch,
-)
+from posattn.comparison.budgets.config import AnyMatch, StepsMatch
+from posattn.comparison.budgets.fairness import check_match, check_tuning
 from posattn.comparison.commitments import Expectation, Pair, check_commitments
 from posattn.comparison.differences import under, written_changes
 from posattn.comparison.factorial import FactorialKeys, expand
@@ -19,6 +14,7 @@ from posattn.comparison.factorial.depth_control import DEPTH_CONTROL
 from posattn.comparison.metrics import metrics
 from posattn.comparison.probes import AnyProbe, OptionalProbe, Probe, ProbeConfig, make_probe
 from posattn.comparison.tasks import Evaluations, Task, task_document
+from posattn.comparison.tuning.config import TuningConfig
 from posattn.config import Many, Text
 from posattn.errors import RecipeError
 from posattn.recipe.explain import validate_document
@@ -90,6 +86,9 @@ class Study(FactorialKeys):
         default_factory=dict, description="by name; each makes an ordinary study of its own"
     )
     match: AnyMatch = Field(StepsMatch(), description="the budget that all arms get")
+    tuning: TuningConfig | None = Field(
+        None, description="a grid of values that is tried in every arm before the runs"
+    )
     _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
 
     def overrides(self, *place: str) -> Document:
@@ -210,7 +209,8 @@ class Study(FactorialKeys):
 
     @model_validator(mode="after")
     def _declarations_are_paths(self) -> "Study":
-        for path in (*self.varies, *self.declared, *self.compensations):
+        tried = self.tuning.grid if self.tuning else ()
+        for path in (*self.varies, *self.declared, *self.compensations, *tried):
             if path.split(".")[0] not in RECIPE_SECTIONS or not all(path.split(".")):
                 raise ValueError(
                     f"'{path}' is no dotted path into a recipe, such as encoder.mechanism "
@@ -231,20 +231,19 @@ class Study(FactorialKeys):
         return self
 
     @model_validator(mode="after")
-    def _budget_can_be_matched(self) -> "Study":
-        name = self.match.name
-        path, needed = SETS.get(name), LEFT_OVER_NEEDS.get(name)
-        named = [path] if path and under(path, (*self.varies, *self.declared)) else []
-        if named:
-            raise ValueError(
-                f"match: {name} sets {path} in every arm, and this study lets arms differ there "
-                "themselves ('varies' or 'declared'); keep one"
-            )
-        if needed and needed not in [evaluation.name for evaluation in self.evaluations]:
-            raise ValueError(
-                f"match: {name} needs the evaluation '{needed}', which says what is left over in "
-                f"{HELD[name]}; add {{name: {needed}}} to 'evaluations'"
-            )
+    def _budgets_are_fair(self) -> "Study":
+        differing = (*self.varies, *self.declared)
+        names = [evaluation.name for evaluation in self.evaluations]
+        check_match(self.match, differing, None if self.tasks else names)
+        if self.tuning is not None:
+            check_tuning(self.tuning, self.match, self.seeds, differing)
+            for path in self.tuning.grid:
+                setting = [arm for arm, own in self.arms.items() if _leads_to(own, path.split("."))]
+                if setting:
+                    raise ValueError(
+                        f"tuning: {path} is tried in every arm, and {', '.join(setting)} sets it; "
+                        "leave it out there"
+                    )
         return self
 
 

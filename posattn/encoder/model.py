@@ -90,9 +90,7 @@ class MaskedLanguageModel(nn.Module):
             return self._without_padding(ids, selected, observer, given)
         queries = None if selected is None else selection(selected)
         hidden, after = self._states(ids, queries, observer, given)
-        if queries is not None:
-            hidden = queries.flatten(hidden)
-        return ModelOutput(self.head(hidden), hidden, after)
+        return self._read(hidden, queries, after)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile all between the tokens and the head; arguments as those of `torch.compile`.
@@ -125,11 +123,18 @@ class MaskedLanguageModel(nn.Module):
         context, inputs = self._encoded(ids, observer, given)
         queries = None if selected is None else selection(context.in_a_row(selected))
         hidden = self.decoder(self.encoder, inputs, context, queries, observer)
+        read = self._read(hidden, queries, None)
+        if queries is not None:
+            return read
+        return ModelOutput(context.in_rows(read.logits), context.in_rows(read.hidden), None)
+
+    def _read(
+        self, hidden: QueryHidden, queries: Selection | None, after: SegmentMemory | None
+    ) -> ModelOutput:
+        """Return what the head makes of the decoded states."""
         if queries is not None:
             hidden = queries.flatten(hidden)
-            return ModelOutput(self.head(hidden), hidden, None)
-        logits, hidden = context.in_rows(self.head(hidden)), context.in_rows(hidden)
-        return ModelOutput(logits, hidden, None)
+        return ModelOutput(self.head(hidden), hidden, after)
 
     def _encoded(
         self, ids: Int[Tensor, "batch length"], observer: Observer | None, given: Mapping[str, Any]

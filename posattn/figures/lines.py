@@ -1,7 +1,7 @@
 """A line chart with bands: direct labels where there is room, a legend below where there is not."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from posattn.figures.canvas import (
     Canvas,
@@ -16,6 +16,8 @@ from posattn.figures.canvas import (
 
 NARROW = 520
 GAP = 15.0
+RING = "M-9,0a9,9 0 1,0 18,0a9,9 0 1,0 -18,0z"
+BOX = "M-8.5,-8.5h17v17h-17z"
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """One arm's line; `ended` draws a cross at its end, `refused` are x where it cannot run."""
+    """One arm's line; `ended` draws a cross at its end, `refused` are x where it cannot run.
+
+    `ringed` and `boxed` points get a ring or a box around them.
+    """
 
     name: str
     style: Style
@@ -37,11 +42,16 @@ class Series:
     refused: list[Real] = field(default_factory=list)
     ended: bool = False
     thin: bool = False
+    ringed: list[Point] = field(default_factory=list)
+    boxed: list[Point] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class LineChart:
-    """All that a line chart shows; `x_ticks` are given where round numbers would not do."""
+    """All that a line chart shows; `x_ticks` are given where round numbers would not do.
+
+    `refused_word` says what a cross above the plot means.
+    """
 
     series: list[Series]
     x_label: str
@@ -49,6 +59,7 @@ class LineChart:
     x_ticks: list[tuple[float, str]] | None = None
     x_format: Callable[[float, float], str] = tick_label
     x_from_zero: bool = False
+    refused_word: str = "cannot run"
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,8 @@ def draw_lines(chart: LineChart, width: Real) -> Canvas:
     _axes(canvas, chart, frame, narrow)
     for series in chart.series:
         _band(canvas, series, frame)
+    for series in chart.series:
+        _surrounds(canvas, series, frame)
     for series in chart.series:
         _line(canvas, series, frame)
     _refusals(canvas, chart, frame)
@@ -151,6 +164,13 @@ def _line(canvas: Canvas, series: Series, frame: Frame) -> None:
             canvas.marker(*place, series.style)
 
 
+def _surrounds(canvas: Canvas, series: Series, frame: Frame) -> None:
+    for points, shape in ((series.ringed, RING), (series.boxed, BOX)):
+        for point in points:
+            around = replace(series.style, marker=shape)
+            canvas.marker(frame.x(point.x), frame.y(point.y), around, hollow=True)
+
+
 def _refusals(canvas: Canvas, chart: LineChart, frame: Frame) -> None:
     """Put crosses for lengths that an arm refuses above the plot, next to each other."""
     taken: dict[float, int] = {}
@@ -161,7 +181,7 @@ def _refusals(canvas: Canvas, chart: LineChart, frame: Frame) -> None:
             canvas.cross(place, frame.top - 10, series.style.colour)
     if taken:
         left = min(frame.x(value) - 12 * (count - 1) for value, count in taken.items())
-        canvas.text(left - 10, frame.top - 6, "cannot run", "muted", "end")
+        canvas.text(left - 10, frame.top - 6, chart.refused_word, "muted", "end")
 
 
 def _direct_labels(canvas: Canvas, named: Sequence[Series], frame: Frame) -> None:

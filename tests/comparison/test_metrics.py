@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from posattn.comparison.metrics import Metric, best, metrics
+from posattn.comparison.metrics import Metric, metrics
 from posattn.errors import UnknownName
 
 NAN = math.nan
@@ -20,19 +20,19 @@ def metric(name, better):
 )
 def test_the_second_step_is_best_in_either_direction_and_not_a_number_never(name, better, values):
     declared = metric(name, better)
-    assert best(values, declared) == 1
-    assert best([NAN, *values], declared) == 2
-    assert best([None, *values, math.inf, -math.inf], declared) == 2
+    assert declared.best(values) == 1
+    assert declared.best([NAN, *values]) == 2
+    assert declared.best([None, *values, math.inf, -math.inf]) == 2
 
 
 def test_zero_is_a_value_and_the_first_of_equal_ones_is_taken():
-    assert best([0.5, 0.0, 0.0], metric("loss", "lower")) == 1
-    assert best([0.0, -1.0], metric("gain", "higher")) == 0
+    assert metric("loss", "lower").best([0.5, 0.0, 0.0]) == 1
+    assert metric("gain", "higher").best([0.0, -1.0]) == 0
 
 
 def test_of_nothing_nothing_is_best():
-    assert best([], metrics.get("validation_loss")) is None
-    assert best([NAN, None], metrics.get("validation_loss")) is None
+    assert metrics.get("validation_loss").best([]) is None
+    assert metrics.get("validation_loss").best([NAN, None]) is None
 
 
 def test_every_registered_metric_declares_its_direction():

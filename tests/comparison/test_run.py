@@ -19,6 +19,8 @@ from posattn.comparison.evaluations.validation import ValidationEvaluation
 from posattn.comparison.execute import RunTask, execute_run, is_done
 from posattn.comparison.plan import make_plan
 from posattn.comparison.progress import StudyProgress
+from posattn.comparison.report.standards import running
+from posattn.comparison.results import collect
 from posattn.comparison.run import StudyResult, default_jobs, run_study
 from posattn.comparison.study import load_study
 from posattn.errors import ControlError, RecipeError, RunFailed, StudyIncomplete
@@ -102,6 +104,12 @@ def test_a_study_leaves_all_its_files(smoke: Smoke) -> None:
             "data.json",
         ):
             assert (out / run.folder / name).is_file(), name
+
+
+def test_the_report_of_a_real_study_finds_its_proofs_of_control(smoke: Smoke) -> None:
+    results = collect(smoke[0].folder)
+    for judge in (running.declared_factors, running.same_batches, running.same_start):
+        assert judge(results).status == "yes", judge(results).how
 
 
 def test_all_json_of_a_study_is_strict(smoke: Smoke) -> None:

@@ -360,6 +360,51 @@ class OrderBesideTheRelation(Sound):
         return GivenPairs(geometry.relation.pairs + geometry.distance.pairs)
 
 
+class ReadsTheQuerySecretly(Sound):
+    """Lets the query's content decide about distance, and keeps it to itself."""
+
+    @override
+    def bias(self, site: Site) -> AttentionBias | None:
+        content_BHQ = site.heads.query.sum(-1)
+        return DenseBias("c2p", content_BHQ[..., None] * site.prepared.pairs[:, None])
+
+
+class ReadsTheKeySecretly(Sound):
+    """Lets the key's content decide about distance, and keeps it to itself."""
+
+    @override
+    def bias(self, site: Site) -> AttentionBias | None:
+        content_BHK = site.heads.key.sum(-1)
+        return DenseBias("p2c", content_BHK[:, :, None] * site.prepared.pairs[:, None])
+
+
+class ContentClaimed(Sound):
+    """Says that content decides about distance; only distance does."""
+
+    class Config(BrokenConfig):
+        @override
+        def traits(self) -> Traits:
+            return Traits(adds_bias=True, reads_query=True)
+
+
+class KeyClaimed(Sound):
+    """Says that the key decides about distance; only distance does."""
+
+    class Config(BrokenConfig):
+        @override
+        def traits(self) -> Traits:
+            return Traits(adds_bias=True, reads_key=True)
+
+
+class TableClaimed(Sound):
+    """Says that longer texts read untrained rows, and has no table."""
+
+    class Config(BrokenConfig):
+        @override
+        def fresh_rows_beyond(self, trained: int) -> bool:
+            return True
+
+
 FAULTS: dict[type[Mechanism[Any]], tuple[str, str]] = {
     MovesSecretly: ("active_hooks_are_the_declared_ones", "declare places=True"),
     MovesInEvaluation: ("chance_moves_places_in_training_only", "evaluation places by chance"),
@@ -397,6 +442,11 @@ FAULTS: dict[type[Mechanism[Any]], tuple[str, str]] = {
         "numbering_tokens_anew_permutes_the_output",
         "relation 'distances': tokens numbered anew: off by",
     ),
+    ReadsTheQuerySecretly: ("position_ignores_the_query", "with another query .reads_query=True"),
+    ReadsTheKeySecretly: ("position_ignores_the_key", "with another key .reads_key=True"),
+    ContentClaimed: ("position_meets_the_query", "declare reads_query=False"),
+    KeyClaimed: ("position_meets_the_key", "declare reads_key=False"),
+    TableClaimed: ("fresh_rows_are_declared", "not are in: no table"),
     LooksAtPadding: ("padding_changes_nothing", "right pads: off by"),
 }
 """Each faulty mechanism with the check that has to find it, and what the check has to say."""

@@ -1,5 +1,6 @@
 """The time that a study took in all, failed and killed runs too."""
 
+import math
 from collections.abc import Sequence
 
 from posattn.comparison import wording
@@ -40,4 +41,4 @@ def _row(name: str, runs: Sequence[RunResult]) -> list[str]:
 
 
 def _seconds(runs: Sequence[RunResult]) -> float:
-    return sum(run.seconds or 0.0 for run in runs)
+    return math.fsum(run.seconds or 0.0 for run in runs)

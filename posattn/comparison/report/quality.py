@@ -96,16 +96,11 @@ def _runs(results: Results) -> Table:
         seconds = wording.number(run.seconds, 0)
         row = [run.arm, str(run.seed), run.state, wording.count(run.step)]
         row += [wording.large(run.tokens), seconds, wording.score(metric, score.value)]
-<<<<<<< HEAD
-        rows.append([*row, run.reason or score.reason or "", run.folder])
-    numbered = list(enumerate(results.runs))
-    pages = {(n, 1): f"{arm_page(run.arm)}#{run_id(run.arm, run.seed)}" for n, run in numbered}
-    titles = ("step", "tokens", "seconds", metric.label)
-=======
         graphs = [wording.NONE if run.graphs is None else str(run.graphs)] if compiled else []
         rows.append([*row, *graphs, run.reason or score.reason or "", run.folder])
+    numbered = list(enumerate(results.runs))
+    pages = {(n, 1): f"{arm_page(run.arm)}#{run_id(run.arm, run.seed)}" for n, run in numbered}
     titles = ["step", "tokens", "seconds", metric.label, *(["graphs compiled"] if compiled else [])]
->>>>>>> four
     columns = [*words("arm"), *numbers("seed"), *words("state"), *numbers(*titles)]
     finished = f"{results.study.runs_finished} of {results.study.runs_planned} finished"
     return Table(
@@ -114,7 +109,8 @@ def _runs(results: Results) -> Table:
         rows,
         folded=f"Every run ({finished})",
         name="runs",
-        links=pages | {(n, 8): file_target(f"{run.folder}/") for n, run in numbered if run.files},
+        links=pages
+        | {(n, 8 + compiled): file_target(f"{run.folder}/") for n, run in numbered if run.files},
         row_ids={n: run_id(run.arm, run.seed) for n, run in numbered},
     )
 

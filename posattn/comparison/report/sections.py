@@ -7,6 +7,7 @@ from posattn.comparison.report.inside import inside_sections
 from posattn.comparison.report.predictions import prediction_sections
 from posattn.comparison.report.quality import quality_sections
 from posattn.comparison.report.standards import standard_sections
+from posattn.comparison.report.tuning import tuning_sections
 from posattn.comparison.results_schema import Results
 from posattn.figures import Figure
 from posattn.figures.blocks import Section
@@ -44,6 +45,7 @@ def study_sections(results: Results, figures: dict[str, Figure], folder: str) ->
         *inside_sections(results, figures),
         *fact_sections(results, folder),
         *budget_sections(results),
+        *tuning_sections(results, figures),
     ]
     shown = [section for section in sections if section.blocks]
     return in_order([*shown, *standard_sections(results, shown)])

@@ -28,11 +28,12 @@ def multiplicity(results: Results) -> Standing:
     """Several contrasts are corrected for, or one is named beforehand."""
     if len(results.arms) == 1:
         return ALONE
-    judged = [c for c in results.family("baseline") if c.judgement is not None]
+    verdicts = [c.judgement.verdict for c in results.family("baseline") if c.judgement]
+    judged = [verdict for verdict in verdicts if verdict != "not tested"]
     if not judged:
         return Standing("no", "No contrast could be tested.", "differences")
     how = (
-        f"Holm's correction over {wording.plural(len(judged), 'contrast')} with the baseline, the "
+        f"Holm's correction over {wording.plural(len(verdicts), 'contrast')} with the baseline, the "
         "other pairs as a second family."
     )
     return Standing("yes", how, "differences")
@@ -103,7 +104,7 @@ def diagnostics(results: Results) -> Standing:
 
 def self_test(results: Results) -> Standing:
     """Mechanisms are tested by themselves."""
-    names = []
+    names: list[str] = []
     for arm in results.arms:
         mechanism = arm.changes.get("encoder.mechanism")
         if isinstance(mechanism, dict) and mechanism.get("name") not in (None, *names):

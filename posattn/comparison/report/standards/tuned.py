@@ -1,5 +1,6 @@
 """Standards of budgets, tuning, and of the seeds that tuning must not use."""
 
+from posattn.comparison import wording
 from posattn.comparison.report.standards import running
 from posattn.comparison.report.standards.finding import Standing
 from posattn.comparison.results_schema import Results
@@ -7,7 +8,20 @@ from posattn.comparison.results_schema import Results
 
 def budget(results: Results) -> Standing:
     """Time and memory are measured, and a budget is matched."""
-    return running.time_and_memory(results)
+    measured = running.time_and_memory(results)
+    found = results.budget
+    if found is None:
+        how = f"{measured.how} No budget is recorded: arms are equal in steps by their recipes."
+        return Standing("no" if measured.status == "no" else "partly", how, "cost")
+    over: dict[str, float] = {}
+    for arm in found.arms:
+        for name, value in arm.over_baseline.items():
+            if value is not None and abs(value) >= abs(over.get(name, 0.0)):
+                over[name] = value
+    left = [f"{name.replace('_', ' ')} {_percent(value)}" for name, value in over.items()]
+    rest = f"; most left over against the baseline: {', '.join(left)}" if left else ""
+    how = f"Matched by {found.match}{rest}. {measured.how}"
+    return Standing("partly" if measured.status == "no" else measured.status, how, "budget")
 
 
 def tuning(results: Results) -> Standing:
@@ -19,3 +33,7 @@ def tuning(results: Results) -> Standing:
 def seeds(results: Results) -> Standing:
     """Reporting seeds are enough, paired, and apart from those of tuning."""
     return running.seeds(results)
+
+
+def _percent(share: float) -> str:
+    return f"{wording.signed(100 * share, 1)} %"

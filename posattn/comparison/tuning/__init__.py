@@ -1,0 +1,1 @@
+"""Tuning: the same grid of values tried in every arm, on seeds that no result is reported for."""
