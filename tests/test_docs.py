@@ -62,6 +62,10 @@ def nothing_long(monkeypatch, tmp_path):
     report = SimpleNamespace(html=tmp_path / "report.html")
     done = SimpleNamespace(state="finished", step=1, folder=tmp_path, notes=(), report=report)
     monkeypatch.setattr("posattn.recipe.run.train_recipe", lambda *_, **__: done)
+    checked = SimpleNamespace(parameters=0, backend="sdpa")
+    monkeypatch.setattr(
+        "posattn.recipe.check.check_recipe", lambda *_, **__: checked
+    )  # no GPU here
     monkeypatch.setattr("posattn.comparison.run.run_study", lambda *_, **__: done)
     imported = SimpleNamespace(rows=list, notes=(), summary=str, source="", family="", tasks={})
     imported.has_masked_token_head, imported.record = True, dict

@@ -13,6 +13,7 @@ from posattn.comparison.evaluations.length import LengthEvaluation
 from posattn.comparison.evaluations.padding import PaddingEvaluation
 from posattn.comparison.evaluations.permutation import PermutationEvaluation
 from posattn.comparison.evaluations.position import PositionEvaluation
+from posattn.comparison.evaluations.recall_distance import RecallDistanceEvaluation
 from posattn.comparison.evaluations.shift import ShiftEvaluation
 from posattn.comparison.evaluations.size import SizeEvaluation
 from posattn.comparison.evaluations.speed import SpeedEvaluation
@@ -29,6 +30,7 @@ __all__ = [
     "PaddingEvaluation",
     "PermutationEvaluation",
     "PositionEvaluation",
+    "RecallDistanceEvaluation",
     "RunEvaluation",
     "ShiftEvaluation",
     "SizeEvaluation",

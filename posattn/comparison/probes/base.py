@@ -63,6 +63,8 @@ class Probe(ABC):
     num_symbols: ClassVar[int] = 16
     multiples: ClassVar[tuple[int, ...]] = (1,)
     """Lengths of evaluation, as multiples of the training length."""
+    further: ClassVar[tuple[EvaluationConfig, ...]] = ()
+    """Evaluations of this probe alone."""
     solved_from: ClassVar[float] = 0.95
 
     def __init__(self, config: Any) -> None:
@@ -133,7 +135,7 @@ class Probe(ABC):
     def evaluations(self) -> tuple[EvaluationConfig, ...]:
         """Return what is measured: accuracy at the training length and beyond, and size."""
         beyond = [LengthConfig(multiples=self.multiples)] if len(self.multiples) > 1 else []
-        return (ValidationConfig(tokens=32768), *beyond, SizeConfig())
+        return (ValidationConfig(tokens=32768), *beyond, *self.further, SizeConfig())
 
     def primary(self) -> str:
         """Return the score that verdicts are about."""

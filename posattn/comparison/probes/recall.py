@@ -6,6 +6,7 @@ from typing import Any, Literal, final
 from pydantic import Field
 from typing_extensions import override
 
+from posattn.comparison.evaluations.recall_distance import RecallDistanceConfig
 from posattn.comparison.probes.base import Prediction, Probe, ProbeConfig, probes
 from posattn.comparison.probes.facts import Facts
 from posattn.comparison.probes.guessing import most_frequent
@@ -66,6 +67,7 @@ class NeedleProbe(Probe):
     steps = 700
     num_symbols = 18
     multiples = (1, 2, 4)
+    further = (RecallDistanceConfig(),)
     solved_from = 0.9
 
     @override

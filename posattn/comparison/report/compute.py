@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from posattn.comparison import wording
 from posattn.comparison.results_schema import Results, RunResult
+from posattn.comparison.tuning.schema import TrialRun
 from posattn.figures.blocks import Table, numbers, words
 
 
@@ -13,7 +14,12 @@ def compute_table(results: Results) -> Table:
     rows = [
         _row(arm.name, [run for run in results.runs if run.arm == arm.name]) for arm in results.arms
     ]
-    rows.append(_row("all runs", results.runs))
+    if results.tuning is not None:
+        trials = [run for arm in results.tuning.arms for trial in arm.trials for run in trial.runs]
+        rows.append(_row("tuning trials", trials))
+        rows.append(_row("all runs and trials", [*results.runs, *trials]))
+    else:
+        rows.append(_row("all runs", results.runs))
     started = [run for run in results.runs if run.state != "not started"]
     unknown = sum(run.seconds is None for run in started)
     note = (
@@ -32,7 +38,7 @@ def compute_table(results: Results) -> Table:
     )
 
 
-def _row(name: str, runs: Sequence[RunResult]) -> list[str]:
+def _row(name: str, runs: Sequence[RunResult | TrialRun]) -> list[str]:
     done = [run for run in runs if run.state == "finished"]
     finished, every = _seconds(done), _seconds(runs)
     started = sum(run.state != "not started" for run in runs)
@@ -40,5 +46,5 @@ def _row(name: str, runs: Sequence[RunResult]) -> list[str]:
     return [name, str(started), str(len(done)), *shown]
 
 
-def _seconds(runs: Sequence[RunResult]) -> float:
+def _seconds(runs: Sequence[RunResult | TrialRun]) -> float:
     return math.fsum(run.seconds or 0.0 for run in runs)

@@ -66,7 +66,11 @@ def _predictions(results: SuiteResults) -> list[Block]:
     )
     every = Table(
         "Prediction from the maths and what the seeds showed",
-        words("task", "arm", "predicted", "seeds", "verdict", "because"),
+        [
+            *words("task", "arm"),
+            *numbers("predicted", "by seed", "seeds within"),
+            *words("verdict", "because"),
+        ],
         [_prediction_row(item) for item in found],
         note,
         marked={n: "bad" for n, item in enumerate(found) if item.verdict == "broken"},
@@ -78,8 +82,9 @@ def _predictions(results: SuiteResults) -> list[Block]:
 
 def _prediction_row(item: TaskPrediction) -> list[str]:
     values = ", ".join(wording.number(value, 3) for value in item.values.values())
-    seeds = f"{item.in_range} of {item.n} within: {values}" if item.n else wording.NONE
-    return [item.task, item.arm, bounds_in_words(item), seeds, item.verdict, item.because]
+    within = f"{item.in_range} of {item.n}" if item.n else wording.NONE
+    by_seed = values or wording.NONE
+    return [item.task, item.arm, bounds_in_words(item), by_seed, within, item.verdict, item.because]
 
 
 def _scores(results: SuiteResults, figures: Figures) -> list[Block]:

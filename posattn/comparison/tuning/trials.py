@@ -44,6 +44,7 @@ def trial_study(study: Study, tuning: TuningConfig, recipes: Mapping[str, Recipe
         arms=arms,
         varies=study.varies,
         declared=study.declared,
+        confounded=study.confounded,
         compensations={**study.compensations, **reasons},
         baseline=trial_name(study.baseline, 1),
         seeds=tuning.seeds,

@@ -11,6 +11,7 @@ from posattn.comparison.report.standards import judging, running, tuned
 from posattn.comparison.report.standards.section import STANDARDS, standard_sections
 from posattn.comparison.results import collect
 from posattn.comparison.results_schema import ControlResult
+from posattn.comparison.tuning.schema import ArmTuning, Trial, TrialRun, TuningInfo
 from posattn.figures.blocks import Section, Table
 from tests.comparison.study_folders import EIGHT_ARMS, write_study
 
@@ -123,6 +124,44 @@ def test_a_matched_budget_is_named_with_what_is_left_over(found):
         "Matched by time; most left over against the baseline: tokens \u22121.4 %" in standing.how
     )
     assert tuned.budget(found.model_copy(update={"budget": None})).status == "partly"
+
+
+def tuning_of(edges):
+    run = TrialRun(
+        seed=100, state="finished", score=2.0, reason=None, seconds=7.0, tokens=9, folder="f"
+    )
+    lost = run.model_copy(update={"state": "killed", "score": None, "reason": "r", "seconds": 4.0})
+    values = {"train.learning_rate": 1e-3}
+    good = Trial(number=0, values=values, state="finished", mean=2.0, runs=[run])
+    bad = Trial(number=1, values=values, state="failed", mean=None, runs=[lost])
+    arm = ArmTuning(arm="none", trials=[good, bad], chosen=0, values=values, edges=edges)
+    return TuningInfo(
+        grid={"train.learning_rate": [1e-3, 2e-3]},
+        seeds=[100],
+        steps=None,
+        select_by="validation_loss",
+        better="lower",
+        trials_per_arm=2,
+        arms=[arm],
+        seconds=11.0,
+    )
+
+
+def test_tuning_counts_where_no_choice_is_at_an_edge_and_its_time_is_counted(found):
+    assert tuned.tuning(found).status == "no"
+    whole = found.model_copy(update={"tuning": tuning_of({})})
+    standing = tuned.tuning(whole)
+    assert (standing.status, standing.section) == ("yes", "tuning")
+    assert "2 trials for each arm" in standing.how
+    assert "1 failed one too" in standing.how
+    assert "seeds of its own: 100" in tuned.seeds(whole).how
+    at_edge = tuned.tuning(
+        found.model_copy(update={"tuning": tuning_of({"train.learning_rate": "lowest"})})
+    )
+    assert at_edge.status == "partly"
+    assert "not tuned: none" in at_edge.how
+    row = next(row for row in compute_table(whole).rows if row[0] == "tuning trials")
+    assert row[1:] == ["2", "1", "7", "4", "11"]
 
 
 def test_a_number_that_an_arm_is_known_for_counts_only_when_it_is_met(found):

@@ -1,0 +1,1 @@
+"""Tests of several studies on one page."""
