@@ -49,8 +49,10 @@ def test_a_yaml_block_is_a_recipe_or_a_study_that_can_run(text, tmp_path):
     path = tmp_path / "block.yaml"
     if is_study(content):
         path.write_text(text, encoding="utf-8")
-        for arm in make_plan(load_study(path)).arms:
-            check_recipe(arm.recipe)
+        study = load_study(path)
+        for part in study.task_studies().values() or [study]:
+            for arm in make_plan(part).arms:
+                check_recipe(arm.recipe)
         return
     path.write_text(text if "extends" in content else f"extends: quick/base\n{text}", "utf-8")
     check_recipe(load_recipe(path))
@@ -67,6 +69,8 @@ def nothing_long(monkeypatch, tmp_path):
         "posattn.recipe.check.check_recipe", lambda *_, **__: checked
     )  # no GPU here
     monkeypatch.setattr("posattn.comparison.run.run_study", lambda *_, **__: done)
+    monkeypatch.setattr("posattn.comparison.suite.run_suite", lambda *_, **__: done)
+    monkeypatch.setattr("posattn.comparison.several.write_comparison", lambda *_: report)
     imported = SimpleNamespace(rows=list, notes=(), summary=str, source="", family="", tasks={})
     imported.has_masked_token_head, imported.record = True, dict
     monkeypatch.setattr("posattn.checkpoints.loading.import_checkpoint", lambda *_, **__: imported)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     epilog="Examples: posattn list probes | posattn probe offset rope | "
     "posattn probe twin_masks_hidden disentangled_emd --seeds 0,1,2 | "
     "posattn probe shift rope --set 'probe.offsets=[1, 64]' | posattn probe attention_distance runs/mine | "
+    "posattn probe length rope --set train.steps=300 | "
     "posattn probe pointed disentangled --set encoder.num_layers=1 --set probe.reach=5 --json. "
     "Exit codes: 0 trained and measured (whether predictions held is in what is printed), 2 bad probe or "
     "recipe, 5 some runs did not finish, 130 interrupted."
@@ -50,7 +51,8 @@ def probe(
     """Train a recipe's encoder and decoder on a probe; print accuracy, predictions, and what held.
 
     shift, permutation, padding and attention_distance train nothing: they look at the recipe's first
-    weights, or at a run whose folder stands in place of the recipe.
+    weights, or at a run whose folder stands in place of the recipe. length and evidence_distance train the
+    recipe on its own text, and show the loss beyond the trained length, or far from all evidence.
 
     --set also takes options of the probe, such as probe.steps=100. Running the same command again
     continues where it was stopped.
@@ -79,7 +81,7 @@ def probe(
     if as_json:
         print_json({**probe_summary(results), "report": str(result.report.html)})
         return
-    _draw(results)
+    _draw(results, name)
     sys.stdout.write(f"Report: {result.report.html}\n")
 
 
@@ -92,18 +94,24 @@ def _numbers(text: str) -> list[int]:
         ) from None
 
 
-def _draw(results: "Results") -> None:
-    """Print what the report's section on predictions holds."""
+def _draw(results: "Results", name: str) -> None:
+    """Print what the report's section on predictions holds, or that on an evaluation of text."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text as Words
 
-    from posattn.comparison.report.predictions import prediction_sections
+    from posattn.comparison.probe_study import TEXT
+    from posattn.comparison.report.inside_figures import inside_figures
+    from posattn.comparison.report.sections import study_sections
+    from posattn.comparison.report.study_figures import study_figures
     from posattn.figures.blocks import Table
 
     console = Console(file=sys.stdout)
-    for section in prediction_sections(results):
+    wanted = TEXT.get(name, "predictions")
+    figures = study_figures(results) | inside_figures(results)
+    sections = study_sections(results, figures, "")
+    for section in (section for section in sections if section.id == wanted):
         for block in section.blocks:
             if isinstance(block, Table):
                 grid: Any = Grid(title=block.caption, box=box.SIMPLE_HEAD, title_justify="left")

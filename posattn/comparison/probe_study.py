@@ -1,4 +1,4 @@
-"""One recipe on one probe, as an ordinary study with one arm: `posattn probe`."""
+"""One recipe on one probe, or on its own text, as an ordinary study with one arm: `posattn probe`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,14 +14,18 @@ from posattn.recipe.resolve import Overrides
 from posattn.recipe.schema import load_recipe
 from posattn.recipe.shipped import find_recipe
 
+TEXT = {"length": "length", "evidence_distance": "inside"}
+"""Evaluations of a model that was trained on its recipe's own text, and the report's section on each."""
+
 
 def probe_study(
     probe: str, recipe: str | Path, seeds: Sequence[int] = (0,), overrides: Overrides = ()
 ) -> Study:
     """Return the study that trains the encoder and decoder of `recipe` on a probe.
 
-    Overrides go into the recipe (`encoder.num_layers=1`) or into the options of the probe
-    (`probe.steps=100`). Raises `RecipeError` for what does not exist or does not fit.
+    For the evaluations in `TEXT` the recipe is trained on its own text and evaluated so. Overrides go
+    into the recipe (`encoder.num_layers=1`) or into the options of the probe (`probe.steps=100`).
+    Raises `RecipeError` for what does not exist or does not fit.
     """
     path = find_recipe(recipe)
     arm = load_recipe(path).name
@@ -46,6 +50,8 @@ def probe_study(
         "seeds": list(seeds),
         **parts.data,
     }
+    if probe in TEXT:
+        data["evaluations"] = [{"name": "validation"}, data.pop("probe")]
     study = validate_document(Study, Document(data, parts.origins), what="probe")
     study._origins.update(parts.origins)
     return study
@@ -54,7 +60,7 @@ def probe_study(
 def probe_summary(results: Results) -> dict[str, Any]:
     """Return what a probe found as plain data: accuracy by length, predictions and their outcome."""
     if results.probe is None:
-        raise RecipeError(f"the study '{results.study.name}' has no probe")
+        return _text_summary(results)
     scores = results.arms[0].scores[results.probe.score].values
     return {
         "probe": results.probe.model_dump(mode="json", exclude={"arms", "lengths"}),
@@ -67,4 +73,14 @@ def probe_summary(results: Results) -> dict[str, Any]:
         "predictions": [
             outcome.model_dump(mode="json", exclude={"arm"}) for outcome in results.predictions
         ],
+    }
+
+
+def _text_summary(results: Results) -> dict[str, Any]:
+    arm = results.arms[0].model_dump(mode="json")
+    return {
+        "arm": arm["name"],
+        "loss": arm["scores"]["validation_loss"]["values"],
+        "lengths": arm["length"],
+        "evidence": (arm["inside"] or {}).get("evidence", []),
     }

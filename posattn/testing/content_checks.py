@@ -1,7 +1,7 @@
 """Checks of what position meets in a logit: the query's content, the key's, or neither; and of tables."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from posattn.encoder.model import position_parameters
 from posattn.testing.expect import ensure, ensure_close, ensure_differs
@@ -80,11 +80,14 @@ def _effect(case: MechanismCase, what: str) -> Tensor:
 
 
 def _rows_in_use(case: MechanismCase, length: int) -> dict[str, Tensor]:
-    """Return which rows of each parameter of the mechanism get a gradient."""
+    """Return which rows of each table of the mechanism get a gradient; weights of networks are none."""
     model, ids = case.model(), case.ids(2, length)
     model.zero_grad()
     model.encoder(ids).square().sum().backward()
-    ours = position_parameters(model)
+    networks = {
+        f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)
+    }
+    ours = position_parameters(model) - networks
     return {
         name: parameter.grad.flatten(1).ne(0).any(1)
         for name, parameter in model.named_parameters()

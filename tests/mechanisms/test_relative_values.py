@@ -33,7 +33,7 @@ class ShawConfig(MechanismConfig):
 
     @override
     def traits(self) -> Traits:
-        return Traits(adds_bias=True, adds_values=True)
+        return Traits(adds_bias=True, adds_values=True, reads_query=True)
 
 
 class Shaw(Mechanism[ShawConfig]):

@@ -5,8 +5,11 @@ import json
 import pytest
 
 from posattn.cli.main import run
-from posattn.comparison.probe_study import probe_study
+from posattn.cli.probe import _draw
+from posattn.comparison.probe_study import probe_study, probe_summary
+from posattn.comparison.results import collect
 from posattn.errors import RecipeError
+from tests.comparison.study_folders import EIGHT_ARMS, write_study
 
 SIZE = ["encoder.hidden_size=16", "encoder.num_layers=1", "encoder.num_heads=2"]
 SIZE += ["probe.steps=3", "data.corpus.tokens=4000", "probe.length=8", "data.corpus.num_symbols=6"]
@@ -49,3 +52,21 @@ def test_seeds_that_are_no_numbers_are_refused(capsys):
         run(["probe", "offset", "none", "--seeds", "a,b"])
     assert ended.value.code == 2
     assert "whole numbers" in capsys.readouterr().err
+
+
+def test_loss_beyond_the_trained_length_is_what_the_report_says(tmp_path, capsys):
+    write_study(tmp_path, EIGHT_ARMS[:1], speed=False)
+    study = probe_study("length", "rope", [0], ["probe.multiples=[1, 2]"])
+    assert study.evaluations[1].multiples == (1, 2)
+    found = collect(tmp_path)
+    _draw(found, "length")
+    text = capsys.readouterr().out.replace("\n", " ")
+    assert "Validation loss by sequence" in " ".join(text.split())
+    assert probe_summary(found)["lengths"][0]["length"] == found.arms[0].length[0].length
+
+
+def test_text_far_from_all_evidence_is_a_study_of_that_evaluation():
+    study = probe_study("evidence_distance", "rope", [0], ["probe.spans=[1, 8]"])
+    assert [item.name for item in study.evaluations] == ["validation", "evidence_distance"]
+    assert study.evaluations[1].spans == (1, 8)
+    assert study.probe is None
