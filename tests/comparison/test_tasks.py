@@ -184,3 +184,22 @@ def test_a_probe_of_a_task_brings_data_question_and_scores(tmp_path: Path) -> No
     recipe = make_plan(study.task_studies()["plain"]).arms[0].recipe
     assert recipe.data.corpus.name == "symbols"
     assert (recipe.train.steps, recipe.train.batch_size) == (8, 3)
+
+
+def test_contrasts_named_beforehand_hold_for_the_tasks_that_have_both_arms(tmp_path: Path) -> None:
+    text = SUITE.replace("tasks:", "primary_contrasts: [[rope, learned], [none, learned]]\ntasks:")
+    text = text.replace("  plain:\n", "  plain: {primary_contrasts: [[rope, none]]}\n")
+    tasks = load_study(write(tmp_path, text)).task_studies()
+    assert tasks["short"].primary_contrasts == (("rope", "learned"), ("none", "learned"))
+    assert tasks["fast"].primary_contrasts == (("rope", "learned"),), "none is left out there"
+    assert tasks["plain"].primary_contrasts == (("rope", "none"),)
+
+
+def test_an_expected_number_is_of_a_task_and_refused_for_all(tmp_path: Path) -> None:
+    item = "{arm: rope, score: validation_accuracy, value: 0.9, tolerance: 0.1, source: a paper}"
+    text = SUITE.replace("    primary: validation_accuracy\n", f"    expect: [{item}]\n")
+    tasks = load_study(write(tmp_path, text)).task_studies()
+    assert tasks["short"].expect[0].value == 0.9
+    assert tasks["plain"].expect == ()
+    said = refusal(tmp_path, "tasks:", f"expect: [{item}]\ntasks:")
+    assert "expect: a study with tasks has no number of its own" in said
