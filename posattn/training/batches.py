@@ -6,9 +6,11 @@ accumulation, on the device, or on whether the run was resumed. The last batch o
 if the samples do not divide; it is used.
 """
 
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
+from threading import current_thread, main_thread
 from typing import Any
 
 import numpy as np
@@ -182,12 +184,13 @@ class BatchStream:
             collate_fn=_as_it_is,
         )
         try:
-            yield from loader
-        except RuntimeError as error:
-            if "DataLoader worker" not in str(error):
+            yield from _started(loader)
+        except (RuntimeError, EOFError, ConnectionError) as error:
+            if isinstance(error, RuntimeError) and "DataLoader worker" not in str(error):
                 raise
             raise RunFailed(
-                f"one of the {self.workers} data workers died ({error}); the machine may be out of "
+                f"one of the {self.workers} data workers died "
+                f"({str(error) or type(error).__name__}); the machine may be out of "
                 "memory: lower train.workers (0 makes batches in the main process)"
             ) from error
 
@@ -220,6 +223,20 @@ class _BatchesByPlace(Dataset[Batch]):
 
     def __getitem__(self, place: tuple[int, int]) -> Batch:
         return self._stream.batch(*place)
+
+
+def _started(loader: "DataLoader[Batch]") -> Iterator[Batch]:
+    """Start the workers, and have their deaths told where the next batch is waited for.
+
+    torch answers the signal of a dead child with an exception, which then rises in whatever line
+    the process happens to be. The waiting itself finds a dead worker too, within five seconds.
+    """
+    if current_thread() is not main_thread():
+        return iter(loader)
+    before = signal.getsignal(signal.SIGCHLD)
+    batches = iter(loader)
+    signal.signal(signal.SIGCHLD, before if before is not None else signal.SIG_DFL)
+    return batches
 
 
 def _as_it_is(batch: Any) -> Any:

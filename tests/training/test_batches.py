@@ -242,17 +242,47 @@ def test_everything_that_a_worker_gets_pickles_small(corpus: TokenisedCorpus) ->
     assert pickle.loads(pickle.dumps(before)).digest() == before.digest()
 
 
-def test_a_killed_worker_ends_the_run_with_a_clear_message(packed: TokenisedCorpus) -> None:
+@pytest.mark.parametrize("killed", [1, 2])
+def test_a_killed_worker_ends_the_run_with_a_clear_message(
+    packed: TokenisedCorpus, killed: int
+) -> None:
     stream = stream_of(packed, workers=2)
     batches = iter(stream)
     next(batches)
     children = torch.multiprocessing.active_children()
     assert len(children) == 2
-    for child in children:
+    for child in children[:killed]:
         assert child.pid is not None
         os.kill(child.pid, signal.SIGKILL)
     with pytest.raises(RunFailed, match=r"data workers died.*train\.workers"):
         list(islice(batches, 10_000))
+
+
+def test_a_dead_worker_is_told_where_batches_are_waited_for_and_nowhere_else(
+    packed: TokenisedCorpus,
+) -> None:
+    before = signal.getsignal(signal.SIGCHLD)
+    batches = iter(stream_of(packed, workers=1))
+    next(batches)
+    assert signal.getsignal(signal.SIGCHLD) == before
+    (child,) = torch.multiprocessing.active_children()
+    child.kill()
+    child.join()  # torch's own handler would raise here, in the middle of a step of training
+    with pytest.raises(RunFailed, match=r"data workers died"):
+        list(islice(batches, 10_000))
+
+
+@pytest.mark.parametrize("error", [EOFError(), ConnectionResetError("reset by peer")])
+def test_a_connection_that_breaks_is_a_dead_worker(
+    packed: TokenisedCorpus, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def broken(loader: object) -> Iterator[Batch]:
+        raise error
+        yield
+
+    monkeypatch.setattr("posattn.training.batches._started", broken)
+    with pytest.raises(RunFailed, match=r"one of the 2 data workers died.*train\.workers"):
+        next(iter(stream_of(packed, workers=2)))
 
 
 def test_leaving_a_stream_ends_its_workers(packed: TokenisedCorpus) -> None:
