@@ -35,11 +35,8 @@ class AttentionDistanceEvaluation(RunEvaluation):
     """One entry per attention layer, each with one number per head; decoder passes are layers too."""
 
     Config: ClassVar[type[EvaluationConfig]] = AttentionDistanceConfig
+    config: AttentionDistanceConfig
     alone: ClassVar[bool] = True
-
-    def __init__(self, config: AttentionDistanceConfig) -> None:
-        """Take the options."""
-        self.config = config
 
     @override
     def evaluate(self, subject: Subject) -> dict[str, Any]:

@@ -21,6 +21,10 @@ class Evaluation(ABC):
 
     Config: ClassVar[type[EvaluationConfig]]
 
+    def __init__(self, config: Any) -> None:
+        """Take the options, an instance of `Config`."""
+        self.config = config
+
 
 class RunEvaluation(Evaluation):
     """Measures one trained model, in the process that trained it.
@@ -29,10 +33,6 @@ class RunEvaluation(Evaluation):
     """
 
     alone: ClassVar[bool] = False
-
-    @abstractmethod
-    def __init__(self, config: Any) -> None:
-        """Take the options, an instance of `Config`."""
 
     @abstractmethod
     def evaluate(self, subject: "Subject") -> dict[str, Any]:
@@ -44,10 +44,6 @@ class StudyEvaluation(Evaluation):
 
     file: ClassVar[str]
     """What `measure` writes; a study that has it already does not measure again."""
-
-    @abstractmethod
-    def __init__(self, config: Any) -> None:
-        """Take the options, an instance of `Config`."""
 
     @abstractmethod
     def measure(self, arena: "Arena") -> None:

@@ -65,10 +65,7 @@ class EvidenceDistanceEvaluation(RunEvaluation):
     """Bin i holds distances edges[i] to edges[i + 1] - 1, the last all beyond; an empty one is null."""
 
     Config: ClassVar[type[EvaluationConfig]] = EvidenceDistanceConfig
-
-    def __init__(self, config: EvidenceDistanceConfig) -> None:
-        """Take the options."""
-        self.config = config
+    config: EvidenceDistanceConfig
 
     @override
     def evaluate(self, subject: Subject) -> dict[str, Any]:

@@ -35,10 +35,7 @@ class LengthEvaluation(RunEvaluation):
     """A length that an arm cannot take is null, with the reason; the others are measured."""
 
     Config: ClassVar[type[EvaluationConfig]] = LengthConfig
-
-    def __init__(self, config: LengthConfig) -> None:
-        """Take the options."""
-        self.config = config
+    config: LengthConfig
 
     @override
     def evaluate(self, subject: Subject) -> dict[str, Any]:

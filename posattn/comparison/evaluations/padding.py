@@ -4,7 +4,7 @@ It asks the model as it was trained, with its own backend, so that a backend whi
 is found as well.
 """
 
-from typing import Annotated, Any, ClassVar, Literal, final
+from typing import Annotated, ClassVar, Literal, final
 
 import torch
 from jaxtyping import Float
@@ -12,12 +12,12 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
-from posattn.comparison.evaluations.base import EvaluationConfig, RunEvaluation, evaluations
-from posattn.comparison.evaluations.changes import compare
-from posattn.comparison.evaluations.probed import Precision, Probed, ProbedConfig, probed
+from posattn.comparison.evaluations.base import EvaluationConfig, evaluations
+from posattn.comparison.evaluations.changes import Check, compare
+from posattn.comparison.evaluations.probed import Precision, Probed, ProbedConfig
+from posattn.comparison.evaluations.promised import PromisedEvaluation
 from posattn.comparison.evaluations.promises import Promise
 from posattn.comparison.evaluations.subject import Subject
-from posattn.errors import IncompatibleParts
 
 NOTHING = Promise(True, "padding is invisible, and rows do not see each other")
 
@@ -33,36 +33,25 @@ class PaddingConfig(ProbedConfig):
 
 @final
 @evaluations.register("padding")
-class PaddingEvaluation(RunEvaluation):
+class PaddingEvaluation(PromisedEvaluation):
     """Logits of padded text, and of text beside shorter text, against those of the text alone."""
 
     Config: ClassVar[type[EvaluationConfig]] = PaddingConfig
-    alone: ClassVar[bool] = True
-
-    def __init__(self, config: PaddingConfig) -> None:
-        """Take the options."""
-        self.config = config
+    config: PaddingConfig
 
     @override
-    def evaluate(self, subject: Subject) -> dict[str, Any]:
-        try:
-            asked = probed(subject, self.config, room=self.config.extra)
-        except IncompatibleParts as error:
-            return {"checks": [], "reason": str(error)}
+    def room(self) -> int:
+        return self.config.extra
+
+    @override
+    def checks(self, asked: Probed, subject: Subject) -> list[Check]:
         usual = torch.cat([asked.logits(row[None]) for row in asked.ids])
         extra, tolerance = self.config.extra, self.config.tolerance
-        checks = [
+        return [
             compare("right", usual, _padded(asked, 0, extra), NOTHING, tolerance, extra),
             compare("left", usual, _padded(asked, extra, 0), NOTHING, tolerance, extra),
             compare("batch", usual[:1], _beside_shorter(asked), NOTHING, tolerance),
         ]
-        return {
-            "length": asked.length,
-            "rows": len(asked.ids),
-            "dtype": self.config.dtype,
-            "checks": [check.plain() for check in checks],
-            "reason": None,
-        }
 
 
 def _padded(asked: Probed, before: int, behind: int) -> Float[Tensor, "rows length vocab"]:

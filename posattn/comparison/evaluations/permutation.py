@@ -4,7 +4,7 @@ A model that does not see order gives each token the same logits wherever it sta
 that has no effect would do so too, and is found by this.
 """
 
-from typing import Annotated, Any, ClassVar, Literal, final
+from typing import Annotated, ClassVar, Literal, final
 
 import torch
 from jaxtyping import Int
@@ -12,9 +12,10 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
-from posattn.comparison.evaluations.base import EvaluationConfig, RunEvaluation, evaluations
-from posattn.comparison.evaluations.changes import compare
-from posattn.comparison.evaluations.probed import ProbedConfig, probed
+from posattn.comparison.evaluations.base import EvaluationConfig, evaluations
+from posattn.comparison.evaluations.changes import Check, compare
+from posattn.comparison.evaluations.probed import Probed, ProbedConfig
+from posattn.comparison.evaluations.promised import PromisedEvaluation
 from posattn.comparison.evaluations.promises import of_permutation, of_reversal
 from posattn.comparison.evaluations.subject import Subject
 from posattn.training.text.draws import permutation
@@ -30,20 +31,15 @@ class PermutationConfig(ProbedConfig):
 
 @final
 @evaluations.register("permutation")
-class PermutationEvaluation(RunEvaluation):
+class PermutationEvaluation(PromisedEvaluation):
     """Logits of the reordered text, put back in order, against those of the text."""
 
     Config: ClassVar[type[EvaluationConfig]] = PermutationConfig
-    alone: ClassVar[bool] = True
-
-    def __init__(self, config: PermutationConfig) -> None:
-        """Take the options."""
-        self.config = config
+    config: PermutationConfig
 
     @override
-    def evaluate(self, subject: Subject) -> dict[str, Any]:
-        asked, recipe = probed(subject, self.config), subject.recipe
-        usual = asked.logits(asked.ids)
+    def checks(self, asked: Probed, subject: Subject) -> list[Check]:
+        usual, recipe = asked.logits(asked.ids), subject.recipe
         checks = []
         for name, order, promise in (
             ("shuffled", self._shuffle(asked.length), of_permutation),
@@ -52,13 +48,7 @@ class PermutationEvaluation(RunEvaluation):
             found = asked.logits(asked.ids[:, order])[:, order.argsort()]
             expected = promise(recipe.encoder, recipe.decoder)
             checks.append(compare(name, usual, found, expected, self.config.tolerance))
-        return {
-            "length": asked.length,
-            "rows": len(asked.ids),
-            "dtype": self.config.dtype,
-            "checks": [check.plain() for check in checks],
-            "reason": None,
-        }
+        return checks
 
     def _shuffle(self, length: int) -> Int[Tensor, " length"]:
         return torch.from_numpy(permutation(length, self.config.seed))

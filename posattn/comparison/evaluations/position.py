@@ -24,10 +24,7 @@ class PositionEvaluation(RunEvaluation):
     """Bin i holds positions edges[i] to edges[i + 1] - 1; a bin without targets is null."""
 
     Config: ClassVar[type[EvaluationConfig]] = PositionConfig
-
-    def __init__(self, config: PositionConfig) -> None:
-        """Take the options."""
-        self.config = config
+    config: PositionConfig
 
     @override
     def evaluate(self, subject: Subject) -> dict[str, Any]:

@@ -48,10 +48,7 @@ class RecallDistanceEvaluation(RunEvaluation):
     """Group i holds distances edges[i] to edges[i + 1] - 1, the last all beyond; an empty one is null."""
 
     Config: ClassVar[type[EvaluationConfig]] = RecallDistanceConfig
-
-    def __init__(self, config: RecallDistanceConfig) -> None:
-        """Take the options."""
-        self.config = config
+    config: RecallDistanceConfig
 
     @override
     def evaluate(self, subject: Subject) -> dict[str, Any]:

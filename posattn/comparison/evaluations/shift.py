@@ -4,7 +4,7 @@
 moves while its neighbours stay invisible. `positions`: the text alone, with other positions given.
 """
 
-from typing import Annotated, Any, ClassVar, Literal, final
+from typing import Annotated, ClassVar, Literal, final
 
 import torch
 from jaxtyping import Float
@@ -12,13 +12,13 @@ from pydantic import Field, model_validator
 from torch import Tensor
 from typing_extensions import override
 
-from posattn.comparison.evaluations.base import EvaluationConfig, RunEvaluation, evaluations
+from posattn.comparison.evaluations.base import EvaluationConfig, evaluations
 from posattn.comparison.evaluations.changes import Check, compare
-from posattn.comparison.evaluations.probed import Probed, ProbedConfig, probed
+from posattn.comparison.evaluations.probed import Probed, ProbedConfig
+from posattn.comparison.evaluations.promised import PromisedEvaluation
 from posattn.comparison.evaluations.promises import of_translation
 from posattn.comparison.evaluations.subject import Subject
 from posattn.config import Many
-from posattn.errors import IncompatibleParts
 
 
 class ShiftConfig(ProbedConfig):
@@ -40,35 +40,25 @@ class ShiftConfig(ProbedConfig):
 
 @final
 @evaluations.register("shift")
-class ShiftEvaluation(RunEvaluation):
+class ShiftEvaluation(PromisedEvaluation):
     """Logits of the moved text against those of the text at its first place, by offset."""
 
     Config: ClassVar[type[EvaluationConfig]] = ShiftConfig
-    alone: ClassVar[bool] = True
-
-    def __init__(self, config: ShiftConfig) -> None:
-        """Take the options."""
-        self.config = config
+    config: ShiftConfig
 
     @override
-    def evaluate(self, subject: Subject) -> dict[str, Any]:
-        relation = subject.recipe.encoder.relation.name
-        if relation != "line":
-            return {"checks": [], "reason": f"a text on the relation '{relation}' cannot be moved"}
-        try:
-            asked = probed(subject, self.config, room=self.config.offsets[-1])
-        except IncompatibleParts as error:
-            return {"checks": [], "reason": str(error)}
-        checks = self._checks(asked, subject)
-        return {
-            "length": asked.length,
-            "rows": len(asked.ids),
-            "dtype": self.config.dtype,
-            "checks": [check.plain() for check in checks],
-            "reason": None,
-        }
+    def room(self) -> int:
+        return self.config.offsets[-1]
 
-    def _checks(self, asked: Probed, subject: Subject) -> list[Check]:
+    @override
+    def reason_against(self, subject: Subject) -> str | None:
+        relation = subject.recipe.encoder.relation.name
+        return (
+            None if relation == "line" else f"a text on the relation '{relation}' cannot be moved"
+        )
+
+    @override
+    def checks(self, asked: Probed, subject: Subject) -> list[Check]:
         promise = of_translation(subject.recipe.encoder, subject.recipe.decoder)
         checks = []
         for name, move in (("filler", self._in_filler), ("positions", _at_positions)):

@@ -22,10 +22,7 @@ class SizeEvaluation(RunEvaluation):
     """Counts; a parameter that is used in several places counts once."""
 
     Config: ClassVar[type[EvaluationConfig]] = SizeConfig
-
-    def __init__(self, config: SizeConfig) -> None:
-        """Take the options."""
-        self.config = config
+    config: SizeConfig
 
     @override
     def evaluate(self, subject: Subject) -> dict[str, Any]:

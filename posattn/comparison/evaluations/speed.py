@@ -41,11 +41,8 @@ class SpeedEvaluation(StudyEvaluation):
     """Writes speed.json."""
 
     Config: ClassVar[type[EvaluationConfig]] = SpeedConfig
+    config: SpeedConfig
     file: ClassVar[str] = "speed.json"
-
-    def __init__(self, config: SpeedConfig) -> None:
-        """Take the options."""
-        self.config = config
 
     @override
     def measure(self, arena: Arena) -> None:

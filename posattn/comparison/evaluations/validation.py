@@ -29,10 +29,7 @@ class ValidationEvaluation(RunEvaluation):
     """Total loss over total targets, with masks that are the same in every run of a study."""
 
     Config: ClassVar[type[EvaluationConfig]] = ValidationConfig
-
-    def __init__(self, config: ValidationConfig) -> None:
-        """Take the options."""
-        self.config = config
+    config: ValidationConfig
 
     @override
     def evaluate(self, subject: Subject) -> dict[str, Any]:

@@ -6,10 +6,8 @@ from typing import Any, Literal, final
 from pydantic import Field
 from typing_extensions import override
 
-from posattn.comparison.probes.base import Prediction, Probe, ProbeConfig, probes
+from posattn.comparison.probes.base import BLIND, Prediction, Probe, ProbeConfig, probes
 from posattn.comparison.probes.facts import Facts
-from posattn.comparison.probes.guessing import most_frequent
-from posattn.comparison.probes.retrieval import BLIND
 
 
 class IndexConfig(ProbeConfig):
@@ -77,10 +75,6 @@ class ReverseProbe(Probe):
     @override
     def objective(self) -> dict[str, Any]:
         return {"name": "reverse"}
-
-    @override
-    def chance(self) -> float:
-        return most_frequent(self.row, self.symbols) / self.row
 
     @override
     def expect(self, facts: Facts) -> Iterator[Prediction]:

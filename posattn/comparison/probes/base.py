@@ -13,11 +13,13 @@ from posattn.comparison.evaluations.length import LengthConfig
 from posattn.comparison.evaluations.size import SizeConfig
 from posattn.comparison.evaluations.validation import ValidationConfig
 from posattn.comparison.probes.facts import Facts, facts_of
+from posattn.comparison.probes.guessing import most_frequent
 from posattn.config import NamedConfig, open_field
 from posattn.recipe.schema import Recipe
 from posattn.registry import Registry
 
 AT_TRAINED_LENGTH = "validation_accuracy"
+BLIND = "permuting the tokens only permutes the outputs, so the row is a bag of symbols"
 TOLERANCE = 0.05
 """What a score at chance may exceed it by: over three standard errors of the fewest targets."""
 
@@ -75,9 +77,12 @@ class Probe(ABC):
     def objective(self) -> dict[str, Any]:
         """Return the objective as a recipe states it."""
 
-    @abstractmethod
     def chance(self) -> float:
-        """Return the accuracy of the best guess without any position, at the training length."""
+        """Return the accuracy of the best guess without any position, at the training length.
+
+        Where nothing else is known it is the most frequent symbol of the row.
+        """
+        return most_frequent(self.row, self.symbols) / self.row
 
     @abstractmethod
     def expect(self, facts: Facts) -> Iterator[Prediction]:

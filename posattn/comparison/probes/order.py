@@ -50,18 +50,29 @@ class OrderProbe(Probe):
             )
 
 
-class TwinMasksConfig(ProbeConfig):
+class _TwinsConfig(ProbeConfig):
+    """What both kinds of twins can be asked for."""
+
+    period: int = Field(default=8, ge=2)
+    classes: int = Field(default=4, ge=2)
+
+
+class TwinMasksConfig(_TwinsConfig):
     """Options of `twin_masks`."""
 
     name: Literal["twin_masks"] = "twin_masks"
-    period: int = Field(default=8, ge=2)
-    classes: int = Field(default=4, ge=2)
+
+
+class TwinMasksHiddenConfig(_TwinsConfig):
+    """Options of `twin_masks_hidden`."""
+
+    name: Literal["twin_masks_hidden"] = "twin_masks_hidden"
 
 
 class _Twins(Probe):
     """Periodic text with two masks whose neighbours are the same: which period is each in?"""
 
-    config: TwinMasksConfig
+    config: _TwinsConfig
     edges: str
 
     @override
@@ -100,12 +111,6 @@ class TwinMasksProbe(_Twins):
             )
         elif facts.adds_to_input and not facts.moves:
             yield self.solves("absolute position is in the state of the mask itself")
-
-
-class TwinMasksHiddenConfig(TwinMasksConfig):
-    """Options of `twin_masks_hidden`."""
-
-    name: Literal["twin_masks_hidden"] = "twin_masks_hidden"  # type: ignore[assignment]
 
 
 @final

@@ -7,10 +7,9 @@ from pydantic import Field
 from typing_extensions import override
 
 from posattn.comparison.evaluations.recall_distance import RecallDistanceConfig
-from posattn.comparison.probes.base import Prediction, Probe, ProbeConfig, probes
+from posattn.comparison.probes.base import BLIND, Prediction, Probe, ProbeConfig, probes
 from posattn.comparison.probes.facts import Facts
 from posattn.comparison.probes.guessing import most_frequent
-from posattn.comparison.probes.retrieval import BLIND
 
 
 class CopyConfig(ProbeConfig):

@@ -6,11 +6,10 @@ from typing import Any, Literal, final
 from pydantic import Field
 from typing_extensions import override
 
-from posattn.comparison.probes.base import Prediction, Probe, ProbeConfig, probes
+from posattn.comparison.probes.base import BLIND, Prediction, Probe, ProbeConfig, probes
 from posattn.comparison.probes.facts import Facts
 from posattn.comparison.probes.guessing import most_frequent, one_of_two
 
-BLIND = "permuting the tokens only permutes the outputs, so the row is a bag of symbols"
 MIRRORED = "left and right look alike, so the symbol as far away on the other side is as likely"
 
 
@@ -55,10 +54,6 @@ class OffsetProbe(Probe):
         return {"name": "offset", "offset": self.config.offset}
 
     @override
-    def chance(self) -> float:
-        return most_frequent(self.row, self.symbols) / self.row
-
-    @override
     def expect(self, facts: Facts) -> Iterator[Prediction]:
         if facts.order_blind:
             yield self.at_chance(BLIND)
@@ -98,10 +93,6 @@ class OffsetBySymbolProbe(Probe):
     @override
     def objective(self) -> dict[str, Any]:
         return {"name": "offset_by_symbol", "reaches": self.config.reaches}
-
-    @override
-    def chance(self) -> float:
-        return most_frequent(self.row, self.symbols) / self.row
 
     @override
     def expect(self, facts: Facts) -> Iterator[Prediction]:
