@@ -102,15 +102,13 @@ def _draw(results: "Results", name: str) -> None:
     from rich.text import Text as Words
 
     from posattn.comparison.probe_study import TEXT
-    from posattn.comparison.report.inside_figures import inside_figures
+    from posattn.comparison.report.figures import report_figures
     from posattn.comparison.report.sections import study_sections
-    from posattn.comparison.report.study_figures import study_figures
     from posattn.figures.blocks import Table
 
     console = Console(file=sys.stdout)
     wanted = TEXT.get(name, "predictions")
-    figures = study_figures(results) | inside_figures(results)
-    sections = study_sections(results, figures, "")
+    sections = study_sections(results, report_figures(results), "")
     for section in (section for section in sections if section.id == wanted):
         for block in section.blocks:
             if isinstance(block, Table):

@@ -52,6 +52,8 @@ def export_graph(model: MaskedLanguageModel) -> ExportedProgram:
     batch = Dim("batch", max=NO_LIMIT)
     length = Dim("length", max=NO_LIMIT if limit is None else limit)
     shapes: dict[str, Any] = {name: {0: batch, 1: length} for name in inputs}
+    with torch.no_grad():
+        Exportable(model)(**inputs)  # a fault of the model itself is told as what it is
     try:
         with torch.no_grad():
             return torch.export.export(

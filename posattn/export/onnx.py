@@ -30,7 +30,7 @@ def save_onnx(model: MaskedLanguageModel, out: Path) -> float:
                 external_data=False,
             )  # fmt: skip
         return _check(model, out)
-    except PosattnError:
+    except (PosattnError, OSError):
         raise
     except Exception as error:  # of the exporter or the runtime, for an operation that they lack
         names = ", ".join(part.name for part in model.config.mechanism)

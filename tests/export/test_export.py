@@ -43,11 +43,34 @@ def test_a_graph_is_right_at_other_lengths_than_it_was_traced_with(name):
 
 
 def test_a_part_that_looks_at_values_is_refused_by_name(monkeypatch):
-    monkeypatch.setattr(
-        RotaryPositions, "prepare", lambda self, geometry: int(geometry.query_positions.max())
-    )
+    prepare = RotaryPositions.prepare
+
+    def looking(self, geometry):
+        if int(geometry.query_positions.max()) < 0:
+            raise ValueError("positions must not be negative")
+        return prepare(self, geometry)
+
+    monkeypatch.setattr(RotaryPositions, "prepare", looking)
     with pytest.raises(IncompatibleParts, match="'rope' cannot be one graph for all lengths"):
         export_graph(model("rope"))
+
+
+def test_a_fault_of_the_model_itself_is_no_refusal(monkeypatch):
+    def broken(self, geometry):
+        raise AttributeError("a plug-in's mistake")
+
+    monkeypatch.setattr(RotaryPositions, "prepare", broken)
+    with pytest.raises(AttributeError, match="a plug-in's mistake"):
+        export_graph(model("rope"))
+
+
+def test_a_full_disk_is_no_refusal(tmp_path, monkeypatch):
+    def full(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("torch.onnx.export", full)
+    with pytest.raises(OSError, match="No space left"):
+        save_onnx(model("rope"), tmp_path / "model.onnx")
 
 
 def test_what_the_runtime_lacks_is_refused_by_name(tmp_path, monkeypatch):

@@ -2,10 +2,11 @@
 
 from posattn.comparison import wording
 from posattn.comparison.factorial.parts import DesignPart, EffectPart
+from posattn.comparison.report.forest_row import forest_row
 from posattn.comparison.results_schema import Results
 from posattn.figures.canvas import style_of
 from posattn.figures.figure import Figure, Row, make_figure
-from posattn.figures.forest import Forest, ForestRow, draw_forest
+from posattn.figures.forest import Forest, draw_forest
 from posattn.figures.lines import LineChart, Point, Series, draw_lines
 
 MOST_LINES = 8
@@ -24,7 +25,12 @@ def _forest(results: Results) -> Figure | None:
         return None
     metric = results.primary
     forest = Forest(
-        rows=[_forest_row(results, number, e) for number, e in enumerate(results.effects)],
+        rows=[
+            forest_row(
+                metric, e.name, style_of(number, is_baseline=False), e.difference, e.judgement
+            )
+            for number, e in enumerate(results.effects)
+        ],
         x_label=f"effect on {metric.label}, {metric.unit_of_difference}",
         left_word="lower",
         right_word="higher",
@@ -50,31 +56,6 @@ def _forest(results: Results) -> Figure | None:
         lambda width: draw_forest(forest, width),
         columns,
         rows,
-    )
-
-
-def _forest_row(results: Results, number: int, effect: EffectPart) -> ForestRow:
-    metric, found, judged = results.primary, effect.difference, effect.judgement
-
-    def scaled(value: float | None) -> float | None:
-        return None if value is None else value * metric.factor
-
-    words = "no value"
-    if found.mean is not None:
-        interval = (
-            f" {wording.interval(metric, found.low, found.high)}" if found.low is not None else ""
-        )
-        words = f"{wording.difference(metric, found.mean)}{interval}  n = {found.n}"
-    return ForestRow(
-        name=effect.name,
-        style=style_of(number, is_baseline=False),
-        mean=scaled(found.mean),
-        low=scaled(found.low),
-        high=scaled(found.high),
-        corrected_low=scaled(judged.corrected_low),
-        corrected_high=scaled(judged.corrected_high),
-        words=words,
-        verdict=judged.verdict,
     )
 
 

@@ -1,12 +1,12 @@
 """The figures of a study: which results each one shows, its words, and its data."""
 
 from posattn.comparison import wording
-from posattn.comparison.report.effect_figures import effect_figures
+from posattn.comparison.report.forest_row import forest_row
 from posattn.comparison.results_schema import ArmResult, Contrast, Results
 from posattn.comparison.statistics import Summary
 from posattn.figures.canvas import Real, Style, style_of, tick_label
 from posattn.figures.figure import Figure, Row, make_figure
-from posattn.figures.forest import Forest, ForestRow, draw_forest
+from posattn.figures.forest import Forest, draw_forest
 from posattn.figures.lines import LineChart, Point, Series, draw_lines
 
 
@@ -20,7 +20,7 @@ def study_figures(results: Results) -> dict[str, Figure]:
         length_figure(results, results.arms, styles, "length"),
         position_figure(results.arms, styles, "position"),
     ]
-    return {figure.name: figure for figure in made if figure is not None} | effect_figures(results)
+    return {figure.name: figure for figure in made if figure is not None}
 
 
 def arm_styles(results: Results) -> dict[str, Style]:
@@ -37,7 +37,10 @@ def _differences(results: Results, styles: dict[str, Style]) -> Figure | None:
     metric, baseline = results.primary, results.study.baseline
     lower = metric.better == "lower"
     forest = Forest(
-        rows=[_forest_row(results, c, styles[c.first]) for c in contrasts],
+        rows=[
+            forest_row(metric, c.first, styles[c.first], c.difference, c.judgement)
+            for c in contrasts
+        ],
         x_label=f"difference from {baseline}, {metric.unit_of_difference}",
         left_word="better" if lower else "worse",
         right_word="worse" if lower else "better",
@@ -61,31 +64,6 @@ def _differences(results: Results, styles: dict[str, Style]) -> Figure | None:
         lambda width: draw_forest(forest, width),
         columns,
         rows,
-    )
-
-
-def _forest_row(results: Results, contrast: Contrast, style: Style) -> ForestRow:
-    metric, found, judged = results.primary, contrast.difference, contrast.judgement
-
-    def scaled(value: float | None) -> float | None:
-        return None if value is None else value * metric.factor
-
-    words = "not compared"
-    if found.mean is not None:
-        words = wording.difference(metric, found.mean)
-        if found.low is not None:
-            words += f" {wording.interval(metric, found.low, found.high)}"
-        words += f"  n = {found.n}"
-    return ForestRow(
-        name=contrast.first,
-        style=style,
-        mean=scaled(found.mean),
-        low=scaled(found.low),
-        high=scaled(found.high),
-        corrected_low=scaled(judged.corrected_low) if judged else None,
-        corrected_high=scaled(judged.corrected_high) if judged else None,
-        words=words,
-        verdict=judged.verdict if judged else "not tested",
     )
 
 

@@ -10,12 +10,10 @@ from jinja2 import Environment
 from posattn.comparison.report.arms import write_arm_pages
 from posattn.comparison.report.exports import exports, with_exports, write_exports
 from posattn.comparison.report.facts import shown
+from posattn.comparison.report.figures import report_figures
 from posattn.comparison.report.files import write_figures
-from posattn.comparison.report.inside_figures import inside_figures
 from posattn.comparison.report.links import arm_page, link_up, slug
 from posattn.comparison.report.sections import study_sections
-from posattn.comparison.report.study_figures import study_figures
-from posattn.comparison.report.tuning_figures import tuning_figures
 from posattn.comparison.results import collect
 from posattn.errors import PosattnError
 from posattn.figures import page_environment
@@ -42,7 +40,7 @@ def write_report(out: Path, *, into: Path | None = None) -> ReportPaths:
     and `PosattnError` where the report cannot be written.
     """
     results = collect(out)
-    figures = study_figures(results) | inside_figures(results) | tuning_figures(results)
+    figures = report_figures(results)
     sections = study_sections(results, figures, _folder_name(out))
     target = into or out
     paths = ReportPaths(

@@ -1,6 +1,8 @@
 """The figure of several studies: each arm's difference from the baseline of its own study."""
 
-from posattn.comparison import wording
+from dataclasses import replace
+
+from posattn.comparison.report.forest_row import forest_row
 from posattn.comparison.several.schema import Compared, ComparedArm, ComparedStudy
 from posattn.figures.canvas import Style, style_of
 from posattn.figures.figure import Figure, Row, make_figure
@@ -53,24 +55,5 @@ def _figure(name: str, pairs: list[Pair], labels: list[str]) -> Figure:
 
 
 def _row(study: ComparedStudy, arm: ComparedArm, style: Style) -> ForestRow:
-    metric, found = study.metric, arm.difference
-
-    def scaled(value: float | None) -> float | None:
-        return None if value is None else value * metric.factor
-
-    shown = "not compared"
-    if found is not None and found.mean is not None:
-        shown = wording.difference(metric, found.mean)
-        if found.low is not None:
-            shown += f" {wording.interval(metric, found.low, found.high)}"
-    return ForestRow(
-        name=f"{arm.name}, {study.label}",
-        style=style,
-        mean=scaled(found.mean if found else None),
-        low=scaled(found.low if found else None),
-        high=scaled(found.high if found else None),
-        corrected_low=None,
-        corrected_high=None,
-        words=shown,
-        verdict=arm.verdict,
-    )
+    row = forest_row(study.metric, f"{arm.name}, {study.label}", style, arm.difference, None)
+    return replace(row, verdict=arm.verdict)

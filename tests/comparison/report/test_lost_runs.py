@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from posattn.comparison.report.figures import report_figures
 from posattn.comparison.report.sections import study_sections
-from posattn.comparison.report.study_figures import study_figures
 from posattn.comparison.results import collect
 from posattn.figures.blocks import Table
 from tests.comparison.study_folders import EIGHT_ARMS, write_study
@@ -26,7 +26,7 @@ def found(tmp_path_factory):
 
 
 def tables(found):
-    sections = study_sections(found, study_figures(found), "DIR")
+    sections = study_sections(found, report_figures(found), "DIR")
     return [block for section in sections for block in section.blocks if isinstance(block, Table)]
 
 
