@@ -70,15 +70,19 @@ def task_document(study: Document, name: str) -> Document:
         whole["probe"] = task["probe"]
     origins = {path: origin for path, origin in study.origins.items() if path[:1] != ("tasks",)}
     merged = merge(Document(whole, origins), Document(own, _below(study.origins, place)))
-    left_out = set(task["leave_out"])
-    pairs = merged.data["primary_contrasts"]
+    pairs, lost = merged.data["primary_contrasts"], []
+    if not task["primary_contrasts"]:  # those of the study, of which a task may lack an arm
+        lost = [pair for pair in pairs if {*task["leave_out"]} & {*pair}]
+        pairs = [pair for pair in pairs if pair not in lost]
     data = {
         **merged.data,
-        "primary_contrasts": [pair for pair in pairs if not left_out & {*pair}],
+        "primary_contrasts": pairs,
         "name": name,
         "title": task["title"] or f"{whole['title'] or whole['name']}: {name}",
         "arms": _without(merged.data["arms"], study, place, whole["baseline"]),
-        "description": " ".join(filter(None, (whole["description"], _told(task["leave_out"])))),
+        "description": " ".join(
+            filter(None, (whole["description"], _told(task["leave_out"], lost)))
+        ),
     }
     return Document(
         data, {**merged.origins, (): study.origin(place), ("name",): study.origin(place)}
@@ -107,11 +111,15 @@ def _without(
     return {arm: changes for arm, changes in arms.items() if arm not in left_out}
 
 
-def _told(left_out: dict[str, str]) -> str:
+def _told(left_out: dict[str, str], lost: list[tuple[str, str]]) -> str:
     if not left_out:
         return ""
     listed = "; ".join(f"{arm} ({reason})" for arm, reason in left_out.items())
-    return f"Left out of this task: {listed}."
+    told = f"Left out of this task: {listed}."
+    if lost:
+        contrasts = ", ".join(f"{first} - {second}" for first, second in lost)
+        told += f" With them goes what the study named beforehand: {contrasts}."
+    return told
 
 
 def _below(origins: dict[KeyPath, Origin], place: KeyPath) -> dict[KeyPath, Origin]:

@@ -193,6 +193,47 @@ def test_contrasts_named_beforehand_hold_for_the_tasks_that_have_both_arms(tmp_p
     assert tasks["short"].primary_contrasts == (("rope", "learned"), ("none", "learned"))
     assert tasks["fast"].primary_contrasts == (("rope", "learned"),), "none is left out there"
     assert tasks["plain"].primary_contrasts == (("rope", "none"),)
+    assert "named beforehand: none - learned." in tasks["fast"].description
+    assert "beforehand" not in tasks["short"].description
+
+
+def test_a_contrast_that_a_task_names_needs_arms_that_it_has(tmp_path: Path) -> None:
+    own = "  fast:\n    primary_contrasts: [[none, rope]]\n"
+    said = refusal(tmp_path, "  fast:\n", own)
+    for words in ("two.yaml", "'none' is no arm", "task 'fast'"):
+        assert words in said
+
+
+def test_the_control_of_depth_is_made_anew_for_the_depth_of_each_task(tmp_path: Path) -> None:
+    arms = (
+        "  emd: {decoder: {name: emd}}\n  deeper: {depth_control_of: emd}\n"
+        "  deepest: {encoder.num_layers: 7}\nbaseline:"
+    )
+    text = SUITE.replace("baseline:", arms, 1)
+    text = text.replace("varies: [", "varies: [encoder.num_layers, decoder, ")
+    text = text.replace("  plain:\n", "  plain: {shared: {encoder.num_layers: 4}}\n")
+    study = load_study(write(tmp_path, text))
+    layers = {
+        task: {arm.name: arm.recipe.encoder.num_layers for arm in make_plan(part).arms}
+        for task, part in study.task_studies().items()
+    }
+    assert [layers[task]["emd"] for task in ("short", "fast", "plain")] == [1, 1, 4]
+    assert [layers[task]["deeper"] for task in ("short", "fast", "plain")] == [2, 2, 5]
+    assert layers["plain"]["deepest"] == 7
+    control = next(
+        arm for arm in make_plan(study.task_studies()["plain"]).arms if arm.name == "deeper"
+    )
+    assert control.recipe.decoder.name == "plain"
+
+
+def test_a_control_of_depth_is_declared_in_every_task(tmp_path: Path) -> None:
+    text = SUITE.replace(
+        "  none:", "  emd: {decoder: {name: emd}}\n  deeper: {depth_control_of: emd}\n  none:", 1
+    )
+    text = text.replace("varies: [", "varies: [decoder, ")
+    for part in load_study(write(tmp_path, text)).task_studies().values():
+        assert "depth control of 'emd'" in part.declared["encoder.num_layers"]
+        assert make_plan(part).study.depth_controls() == {"deeper": "emd"}
 
 
 def test_an_expected_number_is_of_a_task_and_refused_for_all(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def _declared(document: Document, name: str, target: str, extra: int) -> Documen
     """Declare that the control differs in depth and decoder, where the study does not yet."""
     declared = document.data.get("declared", {})
     varies = document.data.get("varies", [])
-    if not isinstance(declared, dict) or not isinstance(varies, list):
+    if not isinstance(declared, dict) or not isinstance(varies, list | tuple):
         return document
     layers = "1 layer" if extra == 1 else f"{extra} layers"
     why = f"'{name}' is the depth control of '{target}': the plain decoder, and {layers} more"

@@ -20,7 +20,8 @@ def expand(document: Document) -> Document:
 
     An arm that the study gives under the name of a combination adds to it. The paths that levels
     change are added to `varies`, and a baseline given by levels becomes the arm's name. What is
-    expanded already stays as it is. Raises `RecipeError` with file and line.
+    expanded already stays as it is. Controls of depth wait for the task in a study with tasks, which
+    may change depths. Raises `RecipeError` with file and line.
     """
     given = {key: document.data[key] for key in KEYS if key in document.data}
     keys = validate_document(FactorialKeys, Document(given, document.origins), what="study")
@@ -28,7 +29,8 @@ def expand(document: Document) -> Document:
     if design is not None:
         document = _with_arms(document, design)
         document = _with_varies(document)
-    return add_depth_controls(_with_baseline(document, design))
+    document = _with_baseline(document, design)
+    return document if document.data.get("tasks") else add_depth_controls(document)
 
 
 def _with_arms(document: Document, design: Design) -> Document:

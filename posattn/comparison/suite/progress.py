@@ -21,7 +21,7 @@ class SuiteBoard:
     """Adds to the progress of each task what is left of the whole suite.
 
     The time left is that of the steps left at the pace of this call, so it is rough where a step of
-    one task takes longer than one of another.
+    one task takes longer than one of another, and where tasks are tuned: trials are not counted.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class SuiteBoard:
         index = self._tasks.index(task)
         past, coming = self._tasks[:index], self._tasks[index + 1 :]
         now = {(task, run.arm, run.seed): run for run in progress.runs}
+        now = {run: found for run, found in now.items() if run in self._steps}  # trials are none
         ended = [run for run in self._steps if run[0] in past]
         ended += [run for run in self._before if run[0] in coming]
         return SuiteShare(
