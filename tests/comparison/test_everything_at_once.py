@@ -90,7 +90,7 @@ def test_the_results_have_effects_predictions_controls_and_named_contrasts(
     assert {outcome["arm"] for outcome in found["predictions"]} == {
         *("c2p-on_emd-off", "c2p-off_emd-off", "deeper")
     }, "order is promised where nothing absolute is added"
-    assert found["primary"]["name"] == "validation_accuracy"
+    assert found["study"]["primary"] == "validation_accuracy"
     named = [c for c in found["contrasts"] if c["named"]]
     assert [(c["first"], c["second"]) for c in named] == [("c2p-off_emd-on", "c2p-on_emd-on")]
     assert not recompute_suite(ran[0]).differences
