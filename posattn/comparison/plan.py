@@ -80,7 +80,7 @@ class StudyPlan:
         return self.runs[0].recipe.train.threads or 1
 
     def with_control(self, findings: list[Finding]) -> "StudyPlan":
-        """Return the plan with the findings after the runs behind those before them."""
+        """Return the plan with further findings behind those that it has."""
         return replace(self, control=(*self.control, *findings))
 
     def to_json(self) -> dict[str, Any]:

@@ -7,7 +7,17 @@ from typing import Any, Literal
 
 from posattn.comparison.plan import PlannedRun
 
-Stage = Literal["data", "matching", "tuning", "runs", "control", "measurements", "report", "done"]
+Stage = Literal[
+    "data",
+    "self-test",
+    "matching",
+    "tuning",
+    "runs",
+    "control",
+    "measurements",
+    "report",
+    "done",
+]
 RunState = Literal[
     "waiting", "training", "evaluating", "finished", "diverged", "failed", "killed", "interrupted"
 ]

@@ -24,6 +24,7 @@ from posattn.comparison.plan import (
 from posattn.comparison.pool import JobEvent, WorkerPool
 from posattn.comparison.progress import ProgressBoard, ShowProgress
 from posattn.comparison.run_evidence import RunEvidence, read_evidence
+from posattn.comparison.self_tests import check_arms_keep_promises
 from posattn.comparison.settle import Workshop, is_settled, settled
 from posattn.comparison.study import Study, load_study
 from posattn.comparison.tuning.tune import RunStudy
@@ -81,8 +82,9 @@ def run_study(
 
     `jobs` is the number of runs at a time, by default the cores divided by the threads of a run;
     `pool` lends worker processes that live on after this study (its size and threads hold then).
-    Raises `ControlError` if arms differ in more than is declared or the runs prove not comparable, and
-    `StudyIncomplete` if runs did not finish; where runs have ended, the report is written before.
+    Raises `ControlError` if arms differ in more than is declared, an arm breaks what its parts promise
+    or the runs prove not comparable, and `StudyIncomplete` if runs did not finish; where runs have
+    ended, the report is written before.
     """
     study = study if isinstance(study, Study) else load_study(study)
     plan = make_plan(study)
@@ -147,6 +149,10 @@ class _StudyRun:
         with self._pool() as pool:
             pool.start(min(self.jobs, len(waiting)))
             self._prepare_text()
+            self.board.enter("self-test", "asking every arm what its parts promise")
+            kept = check_arms_keep_promises(self.plan, self.out, pool)
+            self.plan = self.plan.with_control([kept])
+            write_plan(self.plan, self.out)
             self.board.enter("runs")
             pool.run([self._job(run) for run in waiting], self._note)
             self.board.enter("control", "comparing the records of all runs")

@@ -10,7 +10,7 @@ from posattn.comparison.progress import StudyProgress
 from posattn.comparison.recomputation import recompute_suite
 from posattn.comparison.suite import run_suite
 from posattn.comparison.suite.schema import SuiteResults
-from tests.comparison.suite.test_run import InlinePool
+from tests.comparison.inline_pool import InlinePool
 
 STUDY = """\
 title: All at once

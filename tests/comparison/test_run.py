@@ -121,7 +121,7 @@ def test_all_json_of_a_study_is_strict(smoke: Smoke) -> None:
 
 def test_every_rule_of_control_holds_and_is_recorded(smoke: Smoke) -> None:
     rules = strict_json(smoke[0].folder / "plan.json")["control"]
-    assert len(rules) == 11
+    assert len(rules) == 12
     assert [rule["rule"] for rule in rules if not rule["held"]] == []
     batches = next(rule for rule in rules if "batches" in rule["rule"])
     assert batches["detail"] == "2 pairs of runs of 2 seed(s), 8 values each equal"
@@ -179,6 +179,7 @@ def test_progress_tells_every_run_and_ends_complete(smoke: Smoke) -> None:
     assert shown[-1].stage == "done"
     assert list(dict.fromkeys(progress.stage for progress in shown)) == [
         "data",
+        "self-test",
         "runs",
         "control",
         "measurements",

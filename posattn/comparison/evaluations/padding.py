@@ -17,7 +17,7 @@ from posattn.comparison.evaluations.changes import Check, compare
 from posattn.comparison.evaluations.probed import Precision, Probed, ProbedConfig
 from posattn.comparison.evaluations.promised import PromisedEvaluation
 from posattn.comparison.evaluations.promises import Promise
-from posattn.comparison.evaluations.subject import Subject
+from posattn.recipe.schema import Recipe
 
 NOTHING = Promise(True, "padding is invisible, and rows do not see each other")
 
@@ -44,7 +44,7 @@ class PaddingEvaluation(PromisedEvaluation):
         return self.config.extra
 
     @override
-    def checks(self, asked: Probed, subject: Subject) -> list[Check]:
+    def checks(self, asked: Probed, recipe: Recipe) -> list[Check]:
         usual = torch.cat([asked.logits(row[None]) for row in asked.ids])
         extra, tolerance = self.config.extra, self.config.tolerance
         return [

@@ -17,7 +17,7 @@ from posattn.comparison.evaluations.changes import Check, compare
 from posattn.comparison.evaluations.probed import Probed, ProbedConfig
 from posattn.comparison.evaluations.promised import PromisedEvaluation
 from posattn.comparison.evaluations.promises import of_permutation, of_reversal
-from posattn.comparison.evaluations.subject import Subject
+from posattn.recipe.schema import Recipe
 from posattn.training.text.draws import permutation
 
 
@@ -38,8 +38,8 @@ class PermutationEvaluation(PromisedEvaluation):
     config: PermutationConfig
 
     @override
-    def checks(self, asked: Probed, subject: Subject) -> list[Check]:
-        usual, recipe = asked.logits(asked.ids), subject.recipe
+    def checks(self, asked: Probed, recipe: Recipe) -> list[Check]:
+        usual = asked.logits(asked.ids)
         checks = []
         for name, order, promise in (
             ("shuffled", self._shuffle(asked.length), of_permutation),

@@ -10,6 +10,7 @@ from posattn.comparison.evaluations.changes import Check
 from posattn.comparison.evaluations.probed import Probed, ProbedConfig, probed
 from posattn.comparison.evaluations.subject import Subject
 from posattn.errors import IncompatibleParts
+from posattn.recipe.schema import Recipe
 
 
 class PromisedEvaluation(RunEvaluation):
@@ -22,18 +23,18 @@ class PromisedEvaluation(RunEvaluation):
         """Return how many tokens more than its text a row is given."""
         return 0
 
-    def reason_against(self, subject: Subject) -> str | None:
-        """Return why this model cannot be asked at all, None if it can."""
+    def reason_against(self, recipe: Recipe) -> str | None:
+        """Return why such a model cannot be asked at all, None if it can."""
         return None
 
     @abstractmethod
-    def checks(self, asked: Probed, subject: Subject) -> list[Check]:
+    def checks(self, asked: Probed, recipe: Recipe) -> list[Check]:
         """Return how far the answers lie from the usual ones, and whether the promises held."""
 
     @final
     @override
     def evaluate(self, subject: Subject) -> dict[str, Any]:
-        reason = self.reason_against(subject)
+        reason = self.reason_against(subject.recipe)
         if reason is not None:
             return {"checks": [], "reason": reason}
         try:
@@ -44,6 +45,6 @@ class PromisedEvaluation(RunEvaluation):
             "length": asked.length,
             "rows": len(asked.ids),
             "dtype": self.config.dtype,
-            "checks": [check.plain() for check in self.checks(asked, subject)],
+            "checks": [check.plain() for check in self.checks(asked, subject.recipe)],
             "reason": None,
         }

@@ -17,8 +17,8 @@ from posattn.comparison.evaluations.changes import Check, compare
 from posattn.comparison.evaluations.probed import Probed, ProbedConfig
 from posattn.comparison.evaluations.promised import PromisedEvaluation
 from posattn.comparison.evaluations.promises import of_translation
-from posattn.comparison.evaluations.subject import Subject
 from posattn.config import Many
+from posattn.recipe.schema import Recipe
 
 
 class ShiftConfig(ProbedConfig):
@@ -51,17 +51,17 @@ class ShiftEvaluation(PromisedEvaluation):
         return self.config.offsets[-1]
 
     @override
-    def reason_against(self, subject: Subject) -> str | None:
-        relation = subject.recipe.encoder.relation.name
+    def reason_against(self, recipe: Recipe) -> str | None:
+        relation = recipe.encoder.relation.name
         return (
             None if relation == "line" else f"a text on the relation '{relation}' cannot be moved"
         )
 
     @override
-    def checks(self, asked: Probed, subject: Subject) -> list[Check]:
-        promise = of_translation(subject.recipe.encoder, subject.recipe.decoder)
+    def checks(self, asked: Probed, recipe: Recipe) -> list[Check]:
+        promise = of_translation(recipe.encoder, recipe.decoder)
         checks = []
-        for name, move in (("filler", self._in_filler), ("positions", _at_positions)):
+        for name, move in (("filler", self._in_filler), ("positions", at_positions)):
             first = move(asked, 0)
             for offset in self.config.offsets:
                 found, tolerance = move(asked, offset), self.config.tolerance
@@ -83,6 +83,6 @@ class ShiftEvaluation(PromisedEvaluation):
         return asked.logits(ids, visible, torch.arange(width)[None])[:, place]
 
 
-def _at_positions(asked: Probed, offset: int) -> Float[Tensor, "rows length vocab"]:
+def at_positions(asked: Probed, offset: int) -> Float[Tensor, "rows length vocab"]:
     """Return the logits of the text alone, whose first token is at position `offset`."""
     return asked.logits(asked.ids, positions=torch.arange(asked.length)[None] + offset)

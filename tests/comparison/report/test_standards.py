@@ -11,6 +11,7 @@ from posattn.comparison.report.standards import judging, running, tuned
 from posattn.comparison.report.standards.section import STANDARDS, standard_sections
 from posattn.comparison.results import collect
 from posattn.comparison.results_schema import ControlResult
+from posattn.comparison.self_tests import RULE
 from posattn.comparison.tuning.schema import ArmTuning, Trial, TrialRun, TuningInfo
 from posattn.figures.blocks import Section, Table
 from tests.comparison.study_folders import EIGHT_ARMS, write_study
@@ -43,7 +44,7 @@ def test_there_are_twenty_and_each_has_a_row_with_a_link(found):
     table = section.blocks[1]
     assert isinstance(table, Table)
     assert len(STANDARDS) == len(table.rows) == 20
-    assert table.links == {(row, 4): "#control" for row in (0, 1, 2, 18)}
+    assert table.links == {(row, 4): "#control" for row in (0, 1, 2, 15, 18)}
     assert table.row_ids[6] == "standard-7"
     assert {row[2] for row in table.rows} <= {"yes", "partly", "no", "not applicable"}
 
@@ -196,3 +197,11 @@ def test_the_section_stands_in_both_texts(tmp_path):
         assert "How this comparison was controlled" in text
         assert "Computing time of everything, failed and killed runs too" in text
     assert json.loads(paths.results.read_text())["study"]["name"] == "quick"
+
+
+def test_arms_are_tested_by_themselves_where_the_plan_says_so(found):
+    detail = "24 checks of shift and padding on 3 arms"
+    held = with_control(found, rule=RULE, detail=detail)
+    assert judging.self_test(held).status == "yes"
+    assert detail in judging.self_test(held).how
+    assert judging.self_test(found).status == "no", "these runs are of a time without self-tests"

@@ -103,18 +103,9 @@ def diagnostics(results: Results) -> Standing:
 
 
 def self_test(results: Results) -> Standing:
-    """Mechanisms are tested by themselves."""
-    names: list[str] = []
-    for arm in results.arms:
-        mechanism = arm.changes.get("encoder.mechanism")
-        if isinstance(mechanism, dict) and mechanism.get("name") not in (None, *names):
-            names.append(str(mechanism["name"]))
-    command = f"posattn check-mechanism {names[0]}" if names else "posattn check-mechanism NAME"
-    how = (
-        "Not in these files: the tests of posattn run the conformance suite on every mechanism it "
-        f"ships; for a plug-in run it yourself ({command})."
-    )
-    return Standing("no", how, "reproduce")
+    """Every arm is asked what its parts promise before it is trained."""
+    claim = "Untrained, each weight moved; the file self_test.json has every check"
+    return by_rules([rule(results, "parts promise")], claim)
 
 
 def fidelity(results: Results) -> Standing:
