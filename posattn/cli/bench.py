@@ -159,8 +159,11 @@ def _draw(result: "BenchResult") -> None:
     for block in [*case_tables(result.cases), *([targets] if targets else [])]:
         table = Table(title=block.caption, caption=block.note, box=box.SIMPLE_HEAD, pad_edge=False)
         for column in block.columns:
-            table.add_column(
-                column.title, justify="right" if column.numeric else "left", no_wrap=True
+            table.add_column(  # where the terminal is narrow, words wrap and numbers stay whole
+                column.title,
+                justify="right" if column.numeric else "left",
+                no_wrap=column.numeric,
+                overflow="fold",
             )
         for row in block.rows:
             table.add_row(*map(Text, row))

@@ -55,13 +55,14 @@ def _broken_predictions(results: SuiteResults) -> list[Statement]:
 
 
 def bounds_in_words(item: TaskPrediction) -> str:
-    """Return what was predicted of a score, such as `accuracy at least 0.95`."""
+    """Return what was predicted of a score, such as `accuracy at 4x \u2265 0.95`."""
     bounds = []
     if item.at_least is not None:
-        bounds.append(f"at least {item.at_least:g}")
+        bounds.append(f"\u2265 {item.at_least:g}")
     if item.at_most is not None:
-        bounds.append(f"at most {item.at_most:g}")
-    return f"{item.score} {' and '.join(bounds) or 'without a bound'}"
+        bounds.append(f"\u2264 {item.at_most:.2f}")
+    score = item.score.removeprefix("validation_").replace("_", " ")
+    return f"{score} {' and '.join(bounds) or 'without a bound'}"
 
 
 def _differences(results: SuiteResults) -> list[Statement]:

@@ -67,8 +67,8 @@ def _predictions(results: SuiteResults) -> list[Block]:
     every = Table(
         "Prediction from the maths and what the seeds showed",
         [
-            *words("task", "arm"),
-            *numbers("predicted", "by seed", "seeds within"),
+            *words("task", "arm", "predicted", "by seed"),
+            *numbers("seeds within"),
             *words("verdict", "because"),
         ],
         [_prediction_row(item) for item in found],

@@ -87,7 +87,7 @@ def test_predictions_are_counted_and_those_that_broke_are_named(found: SuiteResu
     assert found.answer[0].text == "1 of 3 predictions held (1 mixed, 1 broken)."
     broken = next(s for s in found.answer if s.heading == "Broken predictions")
     assert broken.items == [
-        "offset_by_symbol, alibi: validation_accuracy at least 0.95 predicted, 0 of 5 seeds within"
+        "offset_by_symbol, alibi: accuracy \u2265 0.95 predicted, 0 of 5 seeds within"
     ]
 
 
