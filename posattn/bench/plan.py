@@ -81,6 +81,7 @@ class Target(FrozenConfig):
     cell: Cell
     against: Text
     at_least: Annotated[float, Field(gt=0)]
+    precision: Precision = Field("float32", description="of ours")
 
 
 class BenchPlan(FrozenConfig):

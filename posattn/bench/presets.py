@@ -87,6 +87,34 @@ def _unpad() -> BenchPlan:
     )
 
 
+def _cpu_bf16() -> BenchPlan:
+    """Return disentangled attention in float32 and in bf16, on a processor that multiplies bf16."""
+    shapes, gain = ((1, 128), (8, 128), (2, 512)), 1.0
+    stages: tuple[Stage, ...] = ("inference", "training")
+    cells = tuple(cell for stage in stages for cell in _cells(stage, shapes))
+    targets = tuple(
+        Target(
+            subject="disentangled",
+            cell=cell,
+            against="posattn (auto)",
+            at_least=gain,
+            precision="bf16",
+        )
+        for cell in cells
+    )
+    return BenchPlan(
+        name="cpu-bf16",
+        command="posattn bench --preset cpu-bf16",
+        size=BASE,
+        subjects=("disentangled",),
+        cells=cells,
+        precisions=("float32", "bf16"),
+        rivals=False,
+        seconds=3.0,
+        targets=targets,
+    )
+
+
 def _cells(stage: Stage, shapes: tuple[tuple[int, int], ...]) -> tuple[Cell, ...]:
     return tuple(Cell(batch_size=rows, length=length, stage=stage) for rows, length in shapes)
 
@@ -105,4 +133,5 @@ presets: Registry[Callable[[], BenchPlan]] = Registry("bench preset", "posattn.b
 presets.add("quick", _quick)
 presets.add("cpu-targets", _cpu_targets)
 presets.add("cpu-plain", _cpu_plain)
+presets.add("cpu-bf16", _cpu_bf16)
 presets.add("unpad", _unpad)

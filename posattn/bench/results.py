@@ -97,7 +97,7 @@ class BenchResult(FrozenConfig):
         for case in self.cases:
             if case.subject == target.subject and case.cell == target.cell:
                 rival = case.get(target.against)
-                best = case.best_of_ours(beside=target.against)
+                best = case.best_of_ours(target.precision, beside=target.against)
                 if best is not None and rival is not None:
                     return best.times_as_fast_as(rival)
         return None

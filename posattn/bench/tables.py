@@ -94,7 +94,7 @@ def _target_row(target: Target, reached: float | None) -> list[str]:
     )
     shown = "" if reached is None else f"{reached:.2f}"
     return [
-        target.subject,
+        ", ".join([target.subject, *[target.precision] * (target.precision != "float32")]),
         str(target.cell),
         target.against,
         f"{target.at_least:.2f}",

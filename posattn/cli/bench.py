@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DEFAULT_OUT = Path("runs/bench")
 
 Preset = Annotated[
-    str, typer.Option(help="What to start from: quick, cpu-targets, cpu-plain, unpad.")
+    str, typer.Option(help="What to start from: quick, cpu-targets, cpu-plain, cpu-bf16, unpad.")
 ]
 Subjects = Annotated[
     list[str] | None,
@@ -158,12 +158,13 @@ def _draw(result: "BenchResult") -> None:
     targets = target_table(result)
     for block in [*case_tables(result.cases), *([targets] if targets else [])]:
         table = Table(title=block.caption, caption=block.note, box=box.SIMPLE_HEAD, pad_edge=False)
-        for column in block.columns:
+        for number, column in enumerate(block.columns):
+            cells = [row[number] for row in block.rows]
+            whole = cells if column.numeric else [word for cell in cells for word in cell.split()]
             table.add_column(  # where the terminal is narrow, words wrap and numbers stay whole
                 column.title,
                 justify="right" if column.numeric else "left",
-                no_wrap=column.numeric,
-                overflow="fold",
+                min_width=max(map(len, whole), default=0),
             )
         for row in block.rows:
             table.add_row(*map(Text, row))
