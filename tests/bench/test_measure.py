@@ -12,6 +12,7 @@ from posattn.bench.measure import Bench, OwnFault
 from posattn.bench.memory import MemoryTask, peak_memory
 from posattn.bench.plan import BenchPlan, Cell, Mixed, Target
 from posattn.bench.subjects import Subject, subject
+from posattn.bench.tables import target_table
 from posattn.errors import IncompatibleParts, PosattnError, UnknownName
 
 from .tiny import SIZE, made, plan
@@ -222,6 +223,18 @@ def test_a_target_is_judged_by_the_fastest_of_ours(monkeypatch, tmp_path):
     case = found.cases[0]
     assert found.reached(target) == case.best_of_ours().times_as_fast_as(case.get("other"))
     assert found.reached(elsewhere) is None
+
+
+def test_a_target_may_be_about_ours_in_bf16(tmp_path):
+    cell = Cell(batch_size=2, length=8)
+    target = Target(
+        subject="rope", cell=cell, against="posattn (eager)", at_least=1.0, precision="bf16"
+    )
+    wanted = plan(subjects=("rope",), precisions=("float32", "bf16"), targets=(target,))
+    found = run_bench(wanted, tmp_path, quiet)
+    ours, beside = (found.cases[0].get(f"posattn (eager){more}") for more in (", bf16", ""))
+    assert found.reached(target) == ours.times_as_fast_as(beside)
+    assert target_table(found).rows[0][0] == "rope, bf16"
 
 
 @pytest.mark.parametrize("name", presets)
