@@ -228,11 +228,11 @@ def test_a_target_is_judged_by_the_fastest_of_ours(monkeypatch, tmp_path):
 def test_a_target_may_be_about_ours_in_bf16(tmp_path):
     cell = Cell(batch_size=2, length=8)
     target = Target(
-        subject="rope", cell=cell, against="posattn (eager)", at_least=1.0, precision="bf16"
+        subject="rope", cell=cell, against="posattn (auto)", at_least=1.0, precision="bf16"
     )
     wanted = plan(subjects=("rope",), precisions=("float32", "bf16"), targets=(target,))
     found = run_bench(wanted, tmp_path, quiet)
-    ours, beside = (found.cases[0].get(f"posattn (eager){more}") for more in (", bf16", ""))
+    ours, beside = (found.cases[0].get(f"posattn (auto){more}") for more in (", bf16", ""))
     assert found.reached(target) == ours.times_as_fast_as(beside)
     assert target_table(found).rows[0][0] == "rope, bf16"
 
