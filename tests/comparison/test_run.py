@@ -39,6 +39,7 @@ def show(progress):
         os.kill(os.getpid(), getattr(signal, sys.argv[3]))
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's `&` has it ignored
     from posattn.comparison.study import load_study
     study = load_study("smoke", ["train.steps=" + sys.argv[2], "evaluations=[validation, length]"])
     run_study(study, sys.argv[1], jobs=2, progress=show)

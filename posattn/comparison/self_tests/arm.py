@@ -28,8 +28,8 @@ from posattn.training.determinism import reproducible
 SYMBOLS, PADDING = 24, 0
 ROWS, LENGTH, ROOM = 2, 24, 32
 """Tokens of a row, and places beside them; both less where the model's table ends before."""
-FAR = 4096
-"""How far a row is moved: further than any threshold below which position does not count."""
+FAR = 4099
+"""How far a row is moved: beyond thresholds below which position does not count, and no period."""
 LENGTHS = (1, 2, 7, 2 * LENGTH)
 """Rows whose gradients are looked at: the shortest, an odd one, one longer than all before."""
 MATRIX, VECTOR = 0.5, 0.1
@@ -99,10 +99,11 @@ def position_checks(model: MaskedLanguageModel, recipe: Recipe) -> list[tuple[st
 
 
 def _far(asked: Probed, recipe: Recipe, offset: int) -> Check:
-    """Return what moving the row so far does that whatever sees absolute positions must see it."""
-    here, there = at_positions(asked, 0), at_positions(asked, offset)
+    """Return what moving the row by one and so far does; what sees absolute positions sees one of them."""
+    here = at_positions(asked, 0)
+    there = torch.cat([at_positions(asked, 1), at_positions(asked, offset)])
     promise = of_translation(recipe.encoder, recipe.decoder)
-    return compare("positions", here, there, promise, EXACT, offset)
+    return compare("positions", torch.cat([here, here]), there, promise, EXACT, offset)
 
 
 def backend_checks(model: MaskedLanguageModel) -> list[tuple[str, Check]]:
