@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from posattn.backends.eager import EagerBackend
 from posattn.bias import Visibility
 from posattn.comparison.plan import make_plan
+from posattn.comparison.pool import JobEvent
 from posattn.comparison.self_tests import RULE, check_arms_keep_promises
 from posattn.comparison.self_tests.arm import SelfTestTask, self_test
 from posattn.comparison.study import load_study
@@ -156,15 +156,10 @@ def test_a_broken_promise_is_refused_by_name_and_asked_again_once_mended(
     assert again.keys == ["self-test of rope"]
 
 
-def test_an_arm_that_cannot_be_asked_is_an_error_with_its_name(
-    plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_arm_that_cannot_be_asked_is_an_error_with_its_name(plan: Any, tmp_path: Path) -> None:
     class Dying(InlinePool):
         def run(self, jobs: Any, on_event: Any) -> None:
-            from posattn.comparison.pool import JobEvent
-
             on_event(JobEvent(next(iter(jobs)).key, "killed", "was ended by SIGKILL"))
 
     with pytest.raises(RunFailed, match="the self-test of rope failed: was ended by SIGKILL"):
         check_arms_keep_promises(plan, tmp_path, Dying())
-    assert torch.is_grad_enabled()
